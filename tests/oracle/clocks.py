@@ -10,6 +10,7 @@ from typing import Any
 from tests.oracle.world import RESOURCES, Obj, get
 
 Entries = list[Obj]
+ETERNAL = 1e11  # seconds since the epoch
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -101,7 +102,7 @@ def shifted(entries: Entries, r: Random) -> tuple[Entries, None]:
         obj = entry["object"]
         if entry["kind"] in ("current", "blind"):
             names = ("until", "complete", "read", "from", "to")
-            later["object"] = {k: v + by if k in names and v is not None else v for k, v in obj.items()}
+            later["object"] = {k: v + by if k in names and v is not None and v < ETERNAL else v for k, v in obj.items()}
         if entry["kind"] == "action" and isinstance(obj.get("evidence"), dict):
             evidence = _numbers_moved(moved(obj["evidence"], by), by)
             later["object"] = {**obj, "evidence": evidence}

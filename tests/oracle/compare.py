@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chaos import api
 from tests.oracle import evaluate
-from tests.oracle.generate import Generator, namespace_of
+from tests.oracle.generate import Generator, namespace_of, probed
 from tests.oracle.mutate import MUTATIONS, SAME, mutate
 from tests.oracle.question import Case
 from tests.oracle.shrink import Failure
@@ -95,8 +95,9 @@ class Subject:
     """A recording, and how both judge expectations about it."""
 
     def __init__(self, path: Path, folder: Path, seed: int) -> None:
-        self.path, self.folder = path, folder
-        self.entries = read(path)
+        self.name, self.path, self.folder = path.name, folder / "original.jsonl.gz", folder
+        self.entries = probed(read(path), seed)
+        write(self.path, self.entries)
         self.world = World(self.entries)
         self.namespace = namespace_of(self.world)
         self.generator = Generator(self.world, self.namespace, seed)
@@ -146,7 +147,7 @@ def compare(path: Path, number: int, seed: int, mutations: int = 1) -> Tally:
             return tally
         named = {h["name"]: h for h in subject.generator.hypotheses(number)}
         truth = {n: evaluate.judge(subject.case(subject.world), h, named) for n, h in named.items()}
-        plain = subject.judged(named.values(), path)
+        plain = subject.judged(named.values(), subject.path)
         for n, h in named.items():
             status = str(plain[n].status)
             tally.count(h, operator_of(h), status, truth[n], plain[n].because)
@@ -175,7 +176,7 @@ def _states(subject: Subject, tally: Tally, number: int) -> None:
             right = evaluate.steady(case, statement) if word == "steady" else evaluate.recovery(case, statement, within)
             tally.count(statement, word, str(verdict.status), right, verdict.because)
             if opposite(str(verdict.status), right):
-                failure = Failure(subject.path.name, word, statement, str(verdict.status), right, verdict.because,
+                failure = Failure(subject.name, word, statement, str(verdict.status), right, verdict.because,
                                   subject.entries, subject.entries, experiment, subject.bound)  # fmt: skip
                 tally.failures.append(failure)
 
@@ -240,7 +241,7 @@ def _failure(
         return judged == str(verdict.status) and opposite(judged, truth if truth in SURE else before)
 
     experiment = subject.generator.experiment(subject.parts(name, named))
-    return Failure(subject.path.name, rule, named[name], str(verdict.status), right, verdict.because,
+    return Failure(subject.name, rule, named[name], str(verdict.status), right, verdict.because,
                    own, subject.entries, experiment, subject.bound, fails)  # fmt: skip
 
 

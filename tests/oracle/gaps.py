@@ -52,17 +52,19 @@ def _gap(entries: Entries, r: Random, kinds: set[str], *, hosts: bool) -> Entrie
 
     def hidden(entry: Obj) -> bool:
         source = entry["type"] if entry["kind"] == "current" else entry["kind"]
-        is_host = hosts and entry["kind"] in ("host", "metrics") and entry.get("type") != "configz"
+        is_host = hosts and entry["kind"] in ("host", "metrics", "probe") and entry.get("type") != "configz"
         return (source in kinds or is_host) and begin <= entry["t"] <= end
 
     seen = [e for e in entries if not hidden(e)]
     added: Entries = []
     nodes = {e["node"] for e in entries if e["kind"] == "host" and e.get("node")} if hosts else set()
-    for source in sorted(kinds | {f"host@{n}" for n in nodes} | {f"metrics@{n}" for n in nodes}):
+    for source in sorted(
+        kinds | {f"host@{n}" for n in nodes} | {f"metrics@{n}" for n in nodes} | ({"probe@shop"} if hosts else set())
+    ):
         window: Obj = {"from": begin, "to": None, "reason": "the watch was interrupted"}
         changed = [k for k in known.keys() | at_end.keys() if k[0] == source and known.get(k) != at_end.get(k)]
         entry = {"t": begin, "kind": "blind", "type": source, "object": window}
-        entry |= {"node": source.partition("@")[2]} if "@" in source else {}
+        entry |= {"node": source.partition("@")[2]} if source.partition("@")[2] in nodes else {}
         added.append(entry)
         closed = {**window, "to": end}
         if "@" not in source:

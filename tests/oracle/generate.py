@@ -11,7 +11,15 @@ from tests.oracle.world import Obj, World, get
 
 NEAR = (-5.0, -2.0, -0.7, -0.2, -0.03, 0.03, 0.2, 0.7, 2.0, 5.0)
 UNKNOWN = ("patch", "heal")  # what other tools recorded
-HAPPENINGS = {"event", "pods-started", "eviction-refused", "node-rebooted", "grace-respected", "termination-order"}
+HAPPENINGS = {
+    "event",
+    "endpoint-available",
+    "pods-started",
+    "eviction-refused",
+    "node-rebooted",
+    "grace-respected",
+    "termination-order",
+}
 KINDS_OF = {
     "node": ("nodes",),
     "lease": ("leases", "nodes"),
@@ -69,6 +77,7 @@ class Generator(Parameters):
             "steadyState": steady or [{"assert": "nodes-ready", "with": {"not-ready-at-most": 99}}],
             "method": method,
             "hypothesis": hypothesis,
+            "probes": [{"name": "shop", "http": "https://shop.example/healthz", "every": "1s", "timeout": "2s"}],
             "maxDuration": "60m",
         }
         if recovery:
@@ -174,9 +183,21 @@ class Generator(Parameters):
             lambda: ("lease", ("shutdown-metrics", self._gauges())),
             lambda: ("pods", ("grace-respected", self._selection())),
             lambda: ("pods", ("termination-order", {"node": self._node(False)})),
-            lambda: ("pods", ("endpoint-available", None)),
+            lambda: ("pods", ("endpoint-available", self._endpoint())),
         ]
         return makers + [lambda: ("pods", self._pods())] * 9
+
+
+def probed(entries: list[Obj], seed: int) -> list[Obj]:
+    """The recording with the answers of an endpoint that fails, or is slow, now and then."""
+    random, found = Random(seed), list(entries)  # noqa: S311
+    t, ok = entries[0]["t"] + 1, True
+    while t < entries[-1]["t"]:
+        ok = ok if random.random() < 0.93 else not ok
+        answer = {"ok": ok, "status": 200 if ok else 503, "error": "", "seconds": random.choice((0.01, 0.02, 0.6))}
+        found.append({"t": t, "kind": "probe", "type": "shop", "object": answer})
+        t += 1 + random.random() / 50
+    return sorted(found, key=lambda e: e["t"])
 
 
 def namespace_of(world: World) -> str:

@@ -115,7 +115,7 @@ def starts(q: Question, node: str) -> list[tuple[float, float]]:
                 continue
             lo = -math.inf if before is None else before.lo - 15
             if before is not None and before.listed:
-                lo = q.world.listed["pods"] - 15
+                lo = q.world.listed.get("pods", q.world.start) - 15
             stamped = stamp(get(s, "state", "running", "startedAt") or get(s, "state", "terminated", "startedAt"))
             born = next(w for w in q.world.sequence("pods") if w.key == v.key)
             lo, hi = max(lo, born.lo), v.hi

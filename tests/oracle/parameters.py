@@ -101,6 +101,10 @@ class Parameters:
         text = self.random.choice(list(EXPRESSIONS)).replace("{}", str(self.random.randint(0, 12)))
         return {"expression": text, "namespace": "workload"}
 
+    def _endpoint(self) -> Obj:
+        budget = self.random.choice([{}, {"budget": "2.5s"}, {"budget": "7s"}, {"budget": "10%", "over": "60s"}])
+        return {"probe": "shop", **budget, **self.random.choice([{}, {"answer-within": "400ms"}])}
+
     def _metric(self) -> Obj | None:
         lines = [str(m) for e in self.world.entries if e["kind"] == "metrics" for m in e["object"]]
         lines = [line for line in lines if float(line.rpartition(" ")[2]) < 1e9]  # times move with clocks

@@ -57,7 +57,7 @@ def _bounds(number: int, wanted: Obj) -> bool:
 
 
 def _count(values: list[Value], wanted: Obj) -> Value:
-    """Whether the number of true ones is within bounds; ``least`` is 1 if neither is given."""
+    """Whether the number of true ones is within bounds, wherever the unknown ones are."""
     if "least" not in wanted and "most" not in wanted:
         raise UndecidedError("count without bounds")
     low = sum(v is True for v in values)

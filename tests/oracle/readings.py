@@ -10,7 +10,7 @@ from tests.oracle.objects import stamp
 from tests.oracle.podsets import is_deleting, members_at
 from tests.oracle.question import Question, UndecidedError, node_names, seconds
 from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
-from tests.oracle.world import Obj, get
+from tests.oracle.world import Obj, Window, get
 
 LOCKS = ("inhibitor-locks", "inhibitors")
 PREFIX = "kubelet_graceful_shutdown_"
@@ -149,53 +149,42 @@ def _started(start: float, since: tuple[float, float], offset: tuple[float, floa
 
 
 def endpoint_available(q: Question) -> Trace:
-    """The time of failures since ``a`` is within the budget: at least and at most so much of it has passed."""
-    p, answers = q.params, list[tuple[float, bool]]()
-    text = p.get("budget", "0s")
+    """The time of failures since ``a`` is within the budget: so much of it at least and at most has passed."""
+    p, text = q.params, q.params.get("budget", "0s")
     budget = seconds(p["over"]) * float(text[:-1]) / 100 if text.endswith("%") else seconds(text)
     slow = seconds(p["answer-within"]) if p.get("answer-within") else math.inf
-    for e in q.world.entries:
-        if e["kind"] == "probe" and e["type"] == p["probe"]:
-            answers.append((e["t"], bool(e["object"]["ok"]) and e["object"]["seconds"] <= slow))
+    probes = [e for e in q.world.entries if e["kind"] == "probe" and e["type"] == p["probe"]]
+    answers = [(e["t"] - e["object"]["seconds"], e["t"], e["object"]) for e in probes]
     if len(answers) < 3:
         raise UndecidedError("no probes")
-    times = [t for t, _ in answers]
-    usual = sorted(b - a for a, b in pairwise(times))[len(times) // 2 - 1]
-    valid = max(3 * usual, 5.0)
-    blind = q.world.masks(f"probe@{p['probe']}")
+    usual = sorted(b[1] - a[1] for a, b in pairwise(answers))[len(answers) // 2 - 1]
+    valid = min(3 * usual, 5.0)
+    failing, maybe = list[Window](), [(-math.inf, answers[0][1]), *q.world.masks(f"probe@{p['probe']}")]
+    for (lo, hi, answer), (next_lo, next_hi, _) in pairwise([*answers, (math.inf, math.inf, {})]):
+        ok = answer["ok"] and answer["seconds"] <= slow
+        maybe.append((lo + valid if ok else lo, next_hi))
+        failing += [] if ok else [(hi, min(next_lo, lo + valid))]
+    moments = sorted({q.a, *(m for w in (*failing, *maybe) for m in w if q.a < m < math.inf)})
+
+    def spent(windows: list[Window], t: float) -> float:
+        total, known = 0.0, q.a
+        for begin, end in sorted(windows):
+            inside = max(0.0, min(end, t) - max(begin, known))
+            total, known = total + inside, max(known, min(end, t))
+        return total
 
     def value(t: float) -> Value:
-        low = high = 0.0
-        if t < q.a:
-            return True
-        known = q.a
-        for i, (at, ok) in enumerate(answers):
-            until = min(answers[i + 1][0] if i + 1 < len(answers) else math.inf, at + valid, t)
-            begin = max(at, q.a)
-            if until <= begin:
-                continue
-            inside = until - begin
-            hidden = sum(max(0.0, min(until, b) - max(begin, a)) for a, b in blind)
-            high += max(0.0, begin - known) + (hidden if ok else inside)
-            low += 0.0 if ok else inside - hidden
-            known = until
-        high += max(0.0, t - known)
-        return False if low > budget else True if high <= budget else None
+        hidden = spent(q.world.masks(f"probe@{p['probe']}"), t)
+        fine = spent(maybe, t + 0.001) <= budget  # at the border it is the next moment that counts
+        return False if spent(failing, t) - hidden > budget else True if fine else None
 
-    moments = [q.a, *[t + d for t in times for d in (0.0, budget, valid)]]
-    return sampled([q.a - 1, *moments, *_crossings(answers, q.a, budget)], value)
-
-
-def _crossings(answers: list[tuple[float, bool]], a: float, budget: float) -> list[float]:
-    """When the failures that were seen exceed the budget."""
-    total, found = 0.0, []
-    for (t, ok), (following, _) in pairwise(answers):
-        if not ok and following > a:
-            begin = max(t, a)
-            if total <= budget <= total + following - begin:
-                found += [begin + budget - total, math.nextafter(begin + budget - total, math.inf)]
-            total += following - begin
-    return found
+    for windows in (failing, maybe):
+        for before, after in pairwise(list(moments)):
+            had, has = spent(windows, before), spent(windows, after)
+            if had <= budget < has:
+                crossing = before + (budget - had) * (after - before) / (has - had)
+                moments += [crossing - 1e-6, crossing, crossing + 1e-6]
+    return sampled([q.a - 1, *moments], value)
 
 
 def _ends(pod: Obj) -> list[tuple[float, int | None]] | None:

@@ -38,9 +38,12 @@ class Failure:
         return f"nodefall judge {folder}/recording.jsonl.gz {folder}/experiment.yaml {binds}"
 
     def text(self) -> str:
+        """What failed, in a few lines."""
+        hypothesis = self.experiment["spec"]["hypothesis"]
+        parts = f"\n  of {hypothesis[:-1]}" if "order" in self.expectation else ""
         return (
             f"{self.recording}, {self.rule}: judge {self.judged}, right is {self.right}\n"
-            f"  {self.expectation}\n  because: {self.because[:200]}"
+            f"  {self.expectation}\n  because: {self.because[:200]}{parts}"
         )
 
 

@@ -60,6 +60,9 @@ def test_a_change_in_a_blind_window_shows_at_its_border() -> None:
     trace = masked(history((0, False), (5, True, 25)), [(20, 30)])
     assert within(trace, 0, 40, None) == HELD
     assert within(trace, 0, 19, None) == BOTH
+    assert within(masked(history((0, False), (15, True, 25), (31, False)), [(20, 30)]), 0, 24, None) == BOTH
+    assert always(masked(history((0, False), (25, True, 40)), [(20, 30)]), 22, 60) == BOTH
+    assert always(masked(history((0, False), (22, True), (25, False, 40), (26, True, 41)), [(20, 30)]), 24, 60) == BOTH
     assert within(masked(history((0, False), (22, True)), [(20, 30)]), 0, 25, None) == BOTH
 
 

@@ -61,18 +61,21 @@ def negated(trace: Trace) -> Trace:
 
 
 def masked(trace: Trace, windows: Iterable[tuple[float, float]]) -> Trace:
-    """Unknown in the windows. Where a change fell into one, its moment is not seen; it shows at the borders."""
+    """Unknown in the windows. A change that may have been in one is not seen there: so is the time from or to it."""
     for begin, end in windows:
         if end <= begin:
             continue
         for c in trace:  # before the window or after it: then all between is unknown
             if c.lo < begin and end < c.hi:
                 begin, end = min(begin, c.lo), max(end, c.hi)  # noqa: PLW2901
-        before = [Change(c.lo, min(c.hi, begin), c.value, c.order) for c in trace if c.lo < begin]
-        after = [Change(max(c.lo, end), c.hi, c.value, c.order) for c in trace if c.hi > end and c.lo >= begin]
+        before = [c if c.hi < begin else Change(c.lo, begin, None, c.order) for c in trace if c.lo < begin]
         last = [c for c in trace if c.hi <= end or c.lo < begin][-1:] or [Change(begin, begin, None)]
-        trace = [*before, Change(begin, begin, None)]
-        trace += [Change(end, end, last[0].value), *after] if end < math.inf else []
+        border = [c for c in trace if begin <= c.lo <= end < c.hi]
+        trace = [*before, Change(begin, begin, None)] + [c for c in trace if c.lo > end]
+        if end < math.inf:
+            seen = [Change(end, end, None if border else last[0].value)]
+            seen += [Change(end, c.hi, c.value if c is border[-1] else None, c.order) for c in border]
+            trace[len(before) + 1 : len(before) + 1] = seen
     return trace
 
 
@@ -119,8 +122,9 @@ def ordered(trace: Trace, a: float, order: float | None) -> Trace:
         if c.order is not None:
             lo = a if c.order == order else max(lo, a) if c.order > order else lo
             hi = a if c.order == order else min(hi, a) if c.order < order else hi
+        value = None if lo > hi and c.hi < a else c.value  # it was in a window that begins before
         lo = max(min(lo, hi), found[-1].lo if found else lo)
-        found.append(Change(lo, max(hi, lo), c.value, c.order))
+        found.append(Change(lo, max(hi, lo), value, c.order))
     return found
 
 

@@ -219,11 +219,11 @@ class World:
                 obj = entry["object"]
                 proofs.append((obj["until"], set(obj.get("behind") or ())))
                 general = max(general, obj.get("complete") or -math.inf)
-            if entry["kind"] != kind:
+            if entry["kind"] in RESOURCES and (kind == "events") == (entry["kind"] == "events"):
+                newest = max(newest, float(get(entry, "object", "metadata", "resourceVersion") or 0))
+            if entry["kind"] != kind or entry["type"] == "BOOKMARK":
                 continue
             obj, t = entry["object"], entry["t"]
-            if entry["type"] == "BOOKMARK":
-                continue
             key, revision = key_of(kind, obj), obj["metadata"].get("resourceVersion") or "0"
             deleted = entry["type"] == "DELETED"
             if (key, revision, deleted) in seen:
@@ -233,7 +233,6 @@ class World:
             order, deduced = float(revision), deleted and bool(entry.get("note"))
             if deduced or (deleted and order <= orders.get(key, -1)):
                 order = max(newest, order) + 0.5
-            newest = max(newest, order)
             orders[key] = max(order, orders.get(key, -1))
             lo = t if not self.proven else max(self.start, general)
             if self.proven:

@@ -202,13 +202,11 @@ class _Evaluation:
         answer = judge(signal, self.anchor, end, self.horizon)
         because = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
-            because = f"{self._describe_held(signal, word)} until {format_since(end, self.anchor, self.label)}"
+            held = "true at all times (at first: {})" if word == "always" else "never observed ({})"
+            held = held.format(signal.at(self.anchor).observation)
+            because = f"{held} until {format_since(end, self.anchor, self.label)}"
         expected = f"{word}, from {self.label} {end_text}: {self.subjects.expected}"
         return self._make_verdict(answer, because, expected, end, end - self.origin if is_duration else None)
-
-    def _describe_held(self, signal: Signal, word: str) -> str:
-        first = signal.at(self.anchor).observation
-        return f"true at all times (at first: {first})" if word == "always" else f"never observed ({first})"
 
     def _end(self, until: Until | bool) -> tuple[float, str]:
         """End of a never or always and its description; infinite, live, until a step that has not begun."""
