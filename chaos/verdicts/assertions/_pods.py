@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from msgspec import structs
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from chaos.core.assertion import Claim, Names, NothingToJudge, View
 from chaos.core.duration import parse_duration
@@ -15,11 +15,12 @@ from chaos.core.kube import Pod, full_name
 from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
 from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim
+from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.census import Census
 from chaos.verdicts.judge.pods import pod_facts
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.replacements import Replacement, Replacements
-from chaos.verdicts.judge.selection import Count, Filter, PodSetParams, Selection, pod_signal, unseen_pod
+from chaos.verdicts.judge.selection import Count, Filter, PodSetParams, Selection, unseen_pod
 from chaos.verdicts.judge.series import Order, Rate, first_matches, order_signal, rate_signal
 from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods
 
@@ -52,6 +53,11 @@ class Quantity(Count, QuantifiedFilter):
 class Params(PodSetParams):
     """Selection of pods (``node`` to ``except``), and exactly one of each, none, any, count, rate and order."""
 
+    as_: Word = Field(
+        "effective",
+        alias="as",
+        description="ready: what users have, a pod on a machine that is off is not; or as the API reports it",
+    )
     each: QuantifiedFilter | None = None
     none: QuantifiedFilter | None = None
     any: QuantifiedFilter | None = None
@@ -111,16 +117,17 @@ class Pods:
         if series:
             return _series(series, selection)
         quantifier, pod_filter = params.quantifier_and_filter()
+        machines = Machines(view.timeline, params.as_)
         if isinstance(pod_filter, Quantity) and params.at is None:
-            return _counted(view, pod_filter, selection)
+            return _counted(view, pod_filter, selection, machines)
         frozen = selection.freeze()
         if not frozen:
             raise NothingToJudge(selection.empty_reason)
-        replacements = Replacements(view, frozen, selection.moment)
+        replacements = Replacements(view, frozen, selection.moment, machines)
         subjects = [
             structs.replace(
                 _named(view, history),
-                signal=_match_and_replacement_signal(view, history, pod_filter, replacements),
+                signal=_match_and_replacement_signal(view, history, pod_filter, replacements, machines),
                 is_certain=is_certain,
             )
             for history, is_certain in frozen.items()
@@ -131,38 +138,39 @@ class Pods:
         return SubjectSet(expected, tuple(subjects), quantifier)
 
 
-def _match_signal(view: View, history: History[Pod], pod_filter: Filter) -> Signal:
+def _match_signal(view: View, history: History[Pod], pod_filter: Filter, machines: Machines) -> Signal:
     timeline = view.timeline
 
     def make() -> tuple[Signal, str]:
         uid = history.last.object.metadata.uid
-        return mask_unseen_pods(pod_signal(history, pod_filter, None), timeline, uid), uid
+        return mask_unseen_pods(machines.signal(history, pod_filter), timeline, uid), uid
 
-    signal, uid = view.memo("match").recall(timeline, history, make)
+    signal, uid = view.memo("match").recall(timeline, history, make, machines.of(history))
     return mask_unproven(signal, timeline, "pods", uid=uid)
 
 
-def _counted(view: View, quantity: Quantity, selection: Selection) -> SubjectSet:
+def _counted(view: View, quantity: Quantity, selection: Selection, machines: Machines) -> SubjectSet:
     """The subjects of a set that changes."""
     unseen = unseen_pod(view)
 
     def make(history: History[Pod]) -> Subject:
         versions = history.peek()  # of each of many pods once, and again after a change
-        signal = pod_signal(versions, quantity, selection, leaves=True)
+        signal = machines.signal(history, quantity, selection, leaves=True)
         latest = next((version for version in reversed(versions) if version.t <= view.anchor), versions[0])
         metadata = versions[-1].object.metadata
         return _subject(latest, mask_unseen_pods(signal, view.timeline, metadata.uid))
 
-    census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range()))
+    down = () if quantity.ready is None else machines.down()
+    census = view.memo(selection.nodes, selection.namespace, down).keep(lambda: Census(quantity.range()))
     return census.subjects(view.timeline, unseen, selection.is_candidate, make)
 
 
 def _match_and_replacement_signal(
-    view: View, history: History[Pod], pod_filter: QuantifiedFilter, replacements: Replacements
+    view: View, history: History[Pod], pod_filter: QuantifiedFilter, replacements: Replacements, machines: Machines
 ) -> Signal:
     """Signal of whether the pod matches the filter and, if the filter has ``replaced``, is replaced."""
     signals = (
-        [_match_signal(view, history, pod_filter)]
+        [_match_signal(view, history, pod_filter, machines)]
         if pod_filter.model_fields_set - {"replaced", "least", "most"}
         else []
     )

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Literal
 
+from msgspec import structs
 from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
 from chaos.core.field_types import Model
-from chaos.core.kube import Workload
-from chaos.core.signal import SubjectSet
-from chaos.core.timeline import Version
+from chaos.core.kube import Pod, Workload
+from chaos.core.signal import Subject, SubjectSet
+from chaos.core.timeline import History, Version
+from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.membership import Present, at, require_complete
-from chaos.verdicts.judge.pods import KINDS, counts
+from chaos.verdicts.judge.pods import KINDS, counts, is_owned_by
+from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.roster import Member, Roster
-from chaos.verdicts.judge.signals import Observation
+from chaos.verdicts.judge.signals import Observation, mask_unproven
 
 WorkloadKey = tuple[str, str, str]  # plural, namespace, name
 _KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
@@ -29,6 +33,9 @@ class Params(Model):
     names: list[str] | None = Field(None, min_length=1)
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
+    )
+    as_: Word = Field(
+        "effective", alias="as", description="what users have, without pods on machines that are off; or reported"
     )
 
 
@@ -47,9 +54,23 @@ def _version_availability(plural: str, version: Version[Workload]) -> Observatio
     return (False, "deleted") if version.is_deleted else availability(plural, version.object)
 
 
+def _effective(
+    reported: Subject, key: WorkloadKey, pods: Iterable[History[Pod]], machines: Machines, view: View
+) -> Subject:
+    """The workload, not available while one of its pods is reported Ready on a machine that is off."""
+    plural, namespace, name = key
+    own = (pod for pod in pods if pod.last.object.metadata.namespace == namespace)
+    lost = machines.lost(pod for pod in own if is_owned_by(pod.last.object, KINDS[plural], name))
+    numbers = (counts(plural, version.object) for version in view.timeline.workloads[key].peek())
+    is_certain = not any(ready > desired for ready, desired in numbers)  # else one that is lost may not be missed
+    masked = [Subject("", mask_unproven(pod.signal, view.timeline, "pods"), is_certain=is_certain) for pod in lost]
+    return structs.replace(reported, signal=combine(SubjectSet("", (reported, *masked)))) if lost else reported
+
+
 class WorkloadAvailable:
     """All desired pods are available (StatefulSet: ready), and the controller has observed the newest generation.
 
+    A pod that is reported Ready on a machine that is off is not available, unless ``as: reported`` is given.
     The set of workloads is frozen when judging starts; a workload that is deleted later is not available.
     """
 
@@ -97,7 +118,11 @@ class WorkloadAvailable:
             observe = partial(_version_availability, plural)
             return Member(f"{plural.removesuffix('s')} {name}", plural, workloads[key], observe)
 
-        subjects = view.memo().keep(Roster).subjects(view.timeline, keys, member)
+        subjects: Sequence[Subject] = view.memo().keep(Roster).subjects(view.timeline, keys, member)
+        machines = Machines(view.timeline, params.as_)
+        if down := [machine.node for machine in machines.down()]:
+            pods = view.timeline.pods.on_nodes(down)
+            subjects = [_effective(s, key, pods, machines, view) for s, key in zip(subjects, keys, strict=True)]
         return SubjectSet(expected, subjects, empty_reason=f"no workload was observed in namespace {namespace}")
 
 

@@ -16,6 +16,8 @@ from chaos.core.kube import Pod, controller_of, full_name, is_finished, pod_cond
 from chaos.core.labels import ZONE_LABEL
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
+from chaos.verdicts.judge.availability import Machines
+from chaos.verdicts.judge.machines import effective
 from chaos.verdicts.judge.pods import node_of
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.sequence import changes
@@ -39,8 +41,8 @@ class Replacements:
     name, any other pod by one of the same controller: the first that ended needs one, the second another.
     """
 
-    def __init__(self, view: View, frozen: Mapping[History[Pod], bool], moment: float) -> None:
-        self.view, self.timeline = view, view.timeline
+    def __init__(self, view: View, frozen: Mapping[History[Pod], bool], moment: float, machines: Machines) -> None:
+        self.view, self.timeline, self.machines = view, view.timeline, machines
         self.moment = moment
         self.frozen = frozen
         self._ends: dict[tuple[str, str] | None, list[tuple[History[Pod], Sample]]] = {}
@@ -97,7 +99,7 @@ class Replacements:
         for history in self.timeline.pods.of_controller(key[0]):
             if not self.frozen.get(history) and history.first_time > self.moment:
                 make = partial(self._candidate, history, before, replacement)
-                its_key, subject = memo.recall(self.timeline, history, make)
+                its_key, subject = memo.recall(self.timeline, history, make, self.machines.of(history))
                 if its_key == key:
                     yield subject
 
@@ -124,6 +126,8 @@ class Replacements:
 
         first = Sample(float("-inf"), False, None, _NOT_REPLACED)
         signal = Signal(tuple(changes((first, *from_history(history.peek(), observe).samples))))
+        if replacement.ready:
+            signal = effective(signal, history, self.machines.of(history))
         return _unless(True, signal) if history.first.earliest < self.moment else signal  # it may be from before
 
     def _in_zone(self, node: str, before: str, zone: str) -> bool:

@@ -111,7 +111,7 @@ ROWS = {
         "{assert: pods-started, with: {node: victim}, never: {for: 30s}}", lines_of("01"), kinds("pods")
     ),
     "workload-available": Row(
-        "{assert: workload-available, with: {namespace: workload}, within: 100s}",
+        "{assert: workload-available, with: {namespace: workload, as: reported}, within: 100s}",
         lines_of("05"),
         kinds("deployments", "statefulsets", "daemonsets"),
         "power-cut",

@@ -35,7 +35,7 @@ def db() -> Story:
     return zoned(Story(), n1="a", n2="a").pod(0, "db-0", **DB).pod(12, "db-0", deleting=True, **DB)
 
 
-REPLACED = "{assert: pods, with: {node: victim, each: {replaced: {%s}}}, within: 20s}"
+REPLACED = "{assert: pods, with: {node: victim, as: reported, each: {replaced: {%s}}}, within: 20s}"
 
 
 @pytest.mark.parametrize(
