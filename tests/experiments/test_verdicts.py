@@ -11,7 +11,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from chaos.core.action import ProofStatus
 from chaos.core.errors import Refused
+from chaos.core.verdict import Status
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.experiment_runs import BUNDLED, IS_WHOLE, NOTICED, UNDECIDED, is_noticed, part, unnoticed
 from tests.kit.rehearsals import loaded, outcome, rehearse, rehearse_of_size, settings_of, spec_of
@@ -27,6 +29,24 @@ def test_it_has_its_verdict(name: str, seed: int) -> None:
     assert all(undo.proven for undo in run.result.undo)
     assert run.result.foreign_faults == ()
     assert run.result.leftovers == ()
+
+
+POWERED = [
+    name
+    for name in BUNDLED
+    if {step.action for step in loaded(name).experiment.spec.method} & {"power-cut", "power-on", "power-button"}
+]
+
+
+@pytest.mark.parametrize("name", part(POWERED, None if IS_WHOLE else 6))
+def test_a_power_control_that_lies_proves_nothing(name: str) -> None:
+    """It answers as if it had acted, and does nothing."""
+    settings = settings_of(name)
+    spec = msgspec.structs.replace(spec_of(name), power_lies=True)
+    result = rehearse_once(loaded(name), spec, 1, RehearsalOptions(settings)).result
+    powered = [step for step in result.steps if step.action in ("power-cut", "power-on", "power-button")]
+    assert not [step.because for step in powered if step.proof_status is ProofStatus.PROVEN]
+    assert Status.HELD not in [verdict.status for verdict in (*result.hypothesis, *result.recovery)]
 
 
 COUNT = None if IS_WHOLE else 10

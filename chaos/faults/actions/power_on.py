@@ -21,10 +21,12 @@ from chaos.core.action import (
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import PowerCommand, PowerVerb
 from chaos.core.evidence import SAME_BOOT_SECONDS, all_readings, boot_changed, is_number, no_proof, readings_after
-from chaos.core.machine_evidence import off_stretches
+from chaos.core.machine_evidence import off_stretches, signs_of_life
 from chaos.core.timeline import Fact, Timeline
 from chaos.faults.actions._machine import NO_SHUTDOWN_IN_PROGRESS, can_read_power_state, require_power_control
 from chaos.faults.actions._params import NoParams
+
+_BOOT_SECONDS = 120.0  # in which a machine that boots shows a sign of life
 
 
 def _check_machine_on(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -47,13 +49,22 @@ def _was_not_off(timeline: Timeline, step: StepRun, off: Fact) -> ProofResult | 
     return None
 
 
+def _said_on(timeline: Timeline, step: StepRun, off: Fact, on: Fact) -> ProofResult:
+    """Proven, unless the machine shows no sign of life for longer than a boot takes."""
+    silence = timeline.end - step.begin
+    has_shown = any(sign.hi > off.t for sign in signs_of_life(timeline, step.node))
+    if silence > _BOOT_SECONDS and not has_shown:
+        return no_proof(f"the power control said that {step.node} is on, and nothing shows it {silence:.0f} s later")
+    because = f"{step.node} was off, and on {on.t - step.begin:.1f} s after the step"
+    return ProofResult(ProofStatus.PROVEN, because, (off.seq, on.seq))
+
+
 def _compare_readings(
     timeline: Timeline, step: StepRun, before: Sequence[Fact], after: Sequence[Fact], off: Fact | None
 ) -> ProofResult:
     last = after[-1] if after else None
     if last and off and last.value == "on":
-        because = f"{step.node} was off, and on {last.t - step.begin:.1f} s after the step"
-        return ProofResult(ProofStatus.PROVEN, because, (off.seq, last.seq))
+        return _said_on(timeline, step, off, last)
     for start in readings_after(timeline, step, "pid1-start"):
         if is_number(start.value) and start.value >= step.begin - SAME_BOOT_SECONDS:
             return ProofResult(ProofStatus.PROVEN, f"PID 1 of {step.node} was started after the step", (start.seq,))
