@@ -19,7 +19,7 @@ from tests.oracle.question import Case
 from tests.oracle.shrink import Failure
 from tests.oracle.world import Obj, World, read, write
 
-EFFECTIVE = False  # what an expectation means that does not say ``as``; True once the judge knows machines
+EFFECTIVE = True  # what an expectation means that does not say ``as``
 SURE = ("held", "violated")
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 COLUMNS = ("agree", "judge undecided", "oracle undecided", "both undecided", "reversed")

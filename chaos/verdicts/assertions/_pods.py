@@ -121,7 +121,7 @@ class Pods:
         if isinstance(pod_filter, Quantity) and params.at is None:
             return _counted(view, pod_filter, selection, machines)
         frozen = selection.freeze()
-        if not frozen:
+        if not frozen and not isinstance(pod_filter, Quantity):
             raise NothingToJudge(selection.empty_reason)
         replacements = Replacements(view, frozen, selection.moment, machines)
         subjects = [

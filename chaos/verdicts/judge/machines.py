@@ -14,11 +14,12 @@ from itertools import pairwise
 
 from chaos.core.api_fact import PseudoFact
 from chaos.core.command import PowerState
-from chaos.core.evidence import BOOT_ACTIONS, CANCEL_ACTIONS, all_readings
+from chaos.core.evidence import BOOT_ACTIONS, CANCEL_ACTIONS, all_readings, is_number
 from chaos.core.kube import Pod
 from chaos.core.machine_evidence import Sign, boot_id, boots, off_stretches, signs_of_life
 from chaos.core.recording import ActionPhase
 from chaos.core.signal import Sample, Signal
+from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Fact, History, Timeline, Version
 from chaos.verdicts.judge.pods import container_statuses
 from chaos.verdicts.judge.sequence import in_sequence
@@ -31,13 +32,15 @@ class Down:
     """A time in which a machine was down, or may have been: from ``since`` on nothing shows that it ran.
 
     ``off``: the first and the last reading ``off``, None if the power control did not say so. ``back``: the first sign
-    of life after it. ``is_certain``: it was down at some moment of it.
+    of life after it. ``is_certain``: it was down at some moment of it. ``booted``: the start of PID 1 after it, by the
+    clock of the machine, if that was read.
     """
 
     since: float
     off: tuple[Fact, Fact] | None
     back: Sign | None
     is_certain: bool = True
+    booted: float | None = None
 
     @property
     def until(self) -> float:
@@ -57,10 +60,10 @@ class Down:
             lo, hi = self.off[1].began, self.off[1].t
         elif self.back is None:
             return False
-        elif version.order and self.back.order:
-            return version.order > self.back.order
-        else:
-            lo, hi = self.back.lo, self.back.hi
+        else:  # the first sign of life is not the first that happened: it may have booted at any moment before
+            lo, hi = self.since, self.back.hi
+            if version.order and self.back.order and version.order > self.back.order:
+                return True
         return True if earliest >= hi else False if latest <= lo else None
 
 
@@ -98,9 +101,15 @@ def machine_of(timeline: Timeline, node: str, takes_down: Collection[str] = BOOT
     for down in _merged([*_offs(offs, signs), *changes]):
         after = downs[-1].until if downs else -math.inf
         since = max(down.since, threats.first(after, down.shown), after)
-        downs.append(Down(min(since, down.shown), down.off, down.back))
+        downs.append(Down(min(since, down.shown), down.off, down.back, booted=_booted(timeline, node, down)))
     rest = threats.rest(downs[-1].until if downs else -math.inf)
     return Machine(node, tuple(downs + rest))
+
+
+def _booted(timeline: Timeline, node: str, down: Down) -> float | None:
+    """The start of PID 1 in the first reading after the machine was down."""
+    readings = (r for r in timeline.readings(node, "pid1-start") if r.t >= down.until and is_number(r.value))
+    return next((float(reading.value) for reading in readings), None)
 
 
 def _is_quiet(timeline: Timeline, node: str) -> bool:
@@ -211,10 +220,15 @@ def running(history: History[Pod], machine: Machine) -> Signal:
 
 def _restarts(history: History[Pod], down: Down, node: str) -> Iterator[Sample]:
     """The samples of a pod after its machine was down."""
+    certainly, perhaps = set[_Container](), set[_Container]()  # what ran before
     if down.off is None and down.back:
         text = f"reported Ready, but its containers have not started again since {node} was down"
-        yield Sample(down.back.hi, False, down.back.seq, text, down.back.lo)
-    certainly, perhaps = set[_Container](), set[_Container]()  # what ran before
+        has_started = any(_starts(version) > (down.booted or math.inf) for version in history)
+        if has_started:  # by the one clock of the machine
+            text = f"its containers started again on {node}"
+        yield Sample(down.back.hi, has_started, down.back.seq, text, down.back.lo)
+        if has_started:
+            return
     for version in history:
         is_over, containers = down.is_over_in(version), _containers(version)
         started = containers - certainly
@@ -230,6 +244,13 @@ def _restarts(history: History[Pod], down: Down, node: str) -> Iterator[Sample]:
         elif not is_over:
             perhaps |= containers
             certainly |= containers if is_over is False else set()
+
+
+def _starts(version: Version[Pod]) -> float:
+    """When its last container started that runs, by the clock of the node; minus infinity without one."""
+    states = (status.state for status in container_statuses(version.object))
+    starts = (source_time(state.running.started_at) for state in states if state and state.running)
+    return max((t for t in starts if t is not None), default=-math.inf)
 
 
 def _containers(version: Version[Pod]) -> frozenset[_Container]:

@@ -235,7 +235,7 @@ def test_a_machine_that_never_was_off_was_not_powered_on(
         story.host(102 + number, "machine", state)
     if start is not None:
         story.host(130, "pid1-start", start)
-    (step,) = step_results(story, ("a", "power-on"))
+    (step,) = step_results(story.lease(95).lease(140), ("a", "power-on"))
     assert step.proof_status is expected, step.because
 
 
