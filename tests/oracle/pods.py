@@ -11,7 +11,7 @@ from tests.oracle.effective import Off, is_effective, outages, ready
 from tests.oracle.podsets import Pod, controller, is_deleting, is_finished, matches, members_at, selected, updated
 from tests.oracle.question import Question, UndecidedError, is_ready
 from tests.oracle.trace import Row, Trace, Value, all_of, any_of, masked, no, one_of, sampled, steps_of
-from tests.oracle.world import Obj, Version, get
+from tests.oracle.world import Obj, Version, World, get
 
 PRESETS: dict[str, Obj] = {
     "pods-disrupted": {"each": {"disruption": "any"}},
@@ -41,7 +41,7 @@ def pods(q: Question) -> Trace:
     if wanted is None:
         raise UndecidedError("no question")
     about_machines = {"ready", "replaced"} & wanted.keys()
-    if about_machines and is_effective(q):
+    if about_machines and is_effective(q) and any(outages(q.world, node) for node in _nodes(q.world)):
         return _effective(q, name, wanted)
     if name == "rate":
         return rate(q, wanted)
@@ -50,6 +50,10 @@ def pods(q: Question) -> Trace:
     if name == "count" and "at" not in q.params:
         return _count_now(q, wanted)
     return _of_set(q, name, wanted)
+
+
+def _nodes(world: World) -> set[str]:
+    return {version.key[1] for version in world.sequence("nodes")}
 
 
 def _bounds(number: int, wanted: Obj) -> bool:
@@ -92,8 +96,9 @@ def _effective(q: Question, name: str, wanted: Obj) -> Trace:
     histories: dict[str, list[Version]] = {}
     for v in sequence:
         histories.setdefault(v.key[1], []).append(v)
-        if node := get(v.obj, "spec", "nodeName"):
-            offs[node] = offs.get(node) or outages(q.world, node)
+        node = get(v.obj, "spec", "nodeName")
+        if node and node not in offs:
+            offs[node] = outages(q.world, node)
 
     @cache
     def states(place: int) -> dict[str, Pod]:

@@ -166,15 +166,20 @@ def endpoint_available(q: Question) -> Trace:
         failing += [] if ok else [(hi, min(next_lo, lo + valid))]
     moments = sorted({q.a, *(m for w in (*failing, *maybe) for m in w if q.a < m < math.inf)})
 
+    hidden_windows = sorted(q.world.masks(f"probe@{p['probe']}"))
+    failing, maybe = sorted(failing), sorted(maybe)
+
     def spent(windows: list[Window], t: float) -> float:
         total, known = 0.0, q.a
-        for begin, end in sorted(windows):
+        for begin, end in windows:
+            if begin >= t:
+                break
             inside = max(0.0, min(end, t) - max(begin, known))
             total, known = total + inside, max(known, min(end, t))
         return total
 
     def value(t: float) -> Value:
-        hidden = spent(q.world.masks(f"probe@{p['probe']}"), t)
+        hidden = spent(hidden_windows, t)
         fine = spent(maybe, t + 0.001) <= budget  # at the border it is the next moment that counts
         return False if spent(failing, t) - hidden > budget else True if fine else None
 

@@ -17,7 +17,7 @@ from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History
 from chaos.verdicts.judge.pods import node_of
 from chaos.verdicts.judge.selection import Filter, Selection, pod_signal
-from chaos.verdicts.judge.temporal import Stretch, candidates, runs_of
+from chaos.verdicts.judge.temporal import candidates, runs_of
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|m|h)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -121,21 +121,17 @@ def first_matches(
     """
     found = []
     for history, is_member in pods.items():
-        runs = runs_of(pod_signal(history, pod_filter, selection))
-        first = _first_run(runs, since)
-        version = history.at(first.hi) if first else None
-        if first and version:
-            others = [run.value for t in since for run in candidates(runs, t)]
-            is_certain = is_member and True not in others and first.lo >= since[1]
-            found.append(FirstMatch(version.object, max(first.lo, since[0]), first.hi, first.sample, is_certain))
+        signal = pod_signal(history, pod_filter, selection)
+        runs = runs_of(signal)
+        before = {run.value for t in since for run in candidates(runs, t)}
+        if before == {True}:
+            continue
+        first = next((s for s in signal.samples if s.value is not False and s.t > since[0]), None)
+        version = next((v for v in history if first and v.seq == first.seq), None)
+        if first and version:  # two versions of one pod follow each other, whatever their intervals
+            is_certain = is_member and first.value is True and True not in before and first.lo >= since[1]
+            found.append(FirstMatch(version.object, max(first.lo, since[0]), first.t, first, is_certain))
     return sorted(found, key=lambda match: match.hi)
-
-
-def _first_run(runs: list[Stretch], since: tuple[float, float]) -> Stretch | None:
-    """The first run of truth that may begin since then, unless it was certainly true before."""
-    if all(run.value is True for run in candidates(runs, since[0])):
-        return None
-    return next((run for run in runs if run.value is True and run.hi > since[0]), None)
 
 
 def rate_signal(matches: Iterable[FirstMatch], rate: Rate) -> Signal:

@@ -162,8 +162,10 @@ def test_count(what: str, count: str, story: Story, status: Status) -> None:
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
-def test_empty_frozen_set_is_inconclusive() -> None:
+def test_empty_frozen_set_is_inconclusive_but_for_its_number() -> None:
     expectation = "{assert: pods, with: {namespace: nope, at: stop, count: {phase: Running, most: 3}}, within: 10s}"
+    assert ask(Story().node(0, "n1").pod(0, "a"), expectation).status is HELD
+    expectation = "{assert: pods, with: {namespace: nope, at: stop, each: {phase: Running}}, within: 10s}"
     verdict = ask(Story().node(0, "n1").pod(0, "a"), expectation)
     assert verdict.status is INCONCLUSIVE
     assert verdict.because.startswith("no such pod existed at stop; to decide it: a selection with subjects")
