@@ -15,7 +15,7 @@ import msgspec
 from chaos.cluster.api import WatchApi, WatchStream
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
 from chaos.cluster.observers.base import Backoff, ThreadedObserver
-from chaos.cluster.observers.currency import CurrencyProof, Key, ObjectStore, different
+from chaos.cluster.observers.currency import CurrencyProof, Key, ObjectStore, different, has_reached
 from chaos.cluster.reads import ConsistentRead, iter_pages, read_version, read_versions, replay_events
 from chaos.cluster.watch_codec import DECODE_ERRORS, DecodedObject, TruncatedLineError, WatchCodec, split_lines
 from chaos.core.kube import Metadata, Resource
@@ -69,6 +69,9 @@ class Reflector(ThreadedObserver):
         self._currency = CurrencyProof(self.name, clock, self._emit, self._store.known)
         self._backoff = Backoff()
         self._version: str | None = None  # None: list first
+        self._bookmark = ""  # the newest resourceVersion up to which the watch says that it has sent everything
+        self._contradiction = ""  # why the objects are to be listed again
+        self._relisted: set[tuple[str, str]] = set()  # uids and versions for which they were
         self._versions_before: dict[str, str] | None = None  # by uid, at the begin of the open blind window
         self._resume_at = ""  # an earlier resourceVersion for the next watch
         self._started_at = self._received_at = 0.0  # the latter: when the last bytes came
@@ -106,13 +109,22 @@ class Reflector(ThreadedObserver):
     def prove_currency(self) -> None:
         """Compare a consistent read with what was emitted. From any thread. Raises KubeUnreachable, KubeRejected.
 
-        A watch that has sent nothing for long although events are missing is opened again.
+        A watch that has sent nothing for long although events are missing is opened again. What contradicts itself, as a
+        watch whose bookmark has passed what it has not sent, is listed again.
         """
         known_version, begin = self._version or "", self._clock.now()
+        bookmark = self._bookmark
         read = read_versions(self._api, self._path, begin)
         self._currency.prove(read, known_version)
         self._report_reversal()
         if not self._currency.behind:
+            return
+        behind = {(uid, read.objects[uid]) for uid in self._currency.behind if uid in read.objects}
+        passed = {item for item in behind if bookmark and has_reached(bookmark, item[1])}
+        if passed - self._relisted:  # once: what cannot be decoded stays behind
+            self._relisted |= passed
+            self._contradiction = "a list has versions that a bookmark of the watch has passed"
+            self._abort()
             return
         now = self._clock.now()
         if now - max(self.current_until, self._received_at) > STALL:
@@ -162,6 +174,9 @@ class Reflector(ThreadedObserver):
     def _run(self) -> None:
         while not self._thread.is_stopping:
             try:
+                if self._contradiction:
+                    reason, self._contradiction = self._contradiction, ""
+                    raise _WatchError(reason, relist=True)
                 if self._version is None:
                     self._list()
                 self._watch()
@@ -265,7 +280,7 @@ class Reflector(ThreadedObserver):
 
     def _handle_bookmark(self, metadata: Metadata) -> None:
         """The server has sent all events up to this resourceVersion."""
-        self._version = metadata.resource_version or self._version
+        self._version = self._bookmark = metadata.resource_version or self._version or ""
         self._currency.reach(metadata.resource_version)
         head = {"metadata": {"resourceVersion": metadata.resource_version}}
         self._emit(RecordingEntry(self._received_at, self.name, BOOKMARK, msgspec.Raw(msgspec.json.encode(head))))

@@ -106,6 +106,19 @@ def test_lists_then_watches_without_a_gap(bench: Bench) -> None:
     assert bench.lines.windows() == []
 
 
+def test_a_watch_that_contradicts_a_list_is_listed_again(bench: Bench) -> None:
+    """As behind a proxy that withholds the events of one object, and lets bookmarks pass."""
+    bench.start()
+    bench.server.put(pod("a"), quietly=True)
+    bench.server.bookmark()
+    bench.clock.until(lambda: bool(bench.lines.of("pods")) and bench.lines.of("pods")[-1].type == "BOOKMARK")
+    assert bench.proven().behind == ["uid-a"]
+    _, _, reason = bench.closed()
+    assert reason == "a list has versions that a bookmark of the watch has passed"
+    assert bench.lines.events()[-1] == ("LIST", "a", "104")
+    assert bench.proven().behind == []
+
+
 def test_only_the_allowed_fields_are_recorded(bench: Bench) -> None:
     bench.start()
     spec = {"nodeName": "n1", "containers": [{"name": "main", "env": [{"name": "TOKEN", "value": "secret"}]}]}
