@@ -204,18 +204,19 @@ def judge(
     recording: Path | str,
     experiment: LoadedExperiment | Path | str,
     *,
-    bind: Mapping[str, Sequence[str]] | None = None,
+    bind: Mapping[str, Sequence[str] | str] | None = None,
     steps: Mapping[str, str] | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> JudgedRun:
     """Judge an experiment on a recording or a run directory, without a cluster.
 
-    ``bind``: nodes by target, and the namespace as ``workload``; ``steps``: the recorded action by step; ``facts``:
-    values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
+    ``bind``: nodes by target, or one, and the namespace as ``workload``; ``steps``: the recorded action by step;
+    ``facts``: values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
     """
     from chaos.app.run.results import JudgeOverrides, judge_recording
 
-    overrides = JudgeOverrides(bind or {}, steps or {}, facts or {})
+    nodes = {name: (found,) if isinstance(found, str) else found for name, found in (bind or {}).items()}
+    overrides = JudgeOverrides(nodes, steps or {}, facts or {})
     return judge_recording(Path(recording), _as_loaded(experiment), overrides)
 
 

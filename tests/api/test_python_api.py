@@ -108,7 +108,7 @@ def test_judge(as_loaded: bool) -> None:
     judged = judge(
         RECORDINGS / "01-graceful-poweroff.jsonl.gz",
         load(path) if as_loaded else str(path),
-        bind={"victim": ["ra-worker"], "workload": ["demo"]},
+        bind={"victim": ["ra-worker"], "workload": "demo"},
     )
     assert (judged.result.status, judged.result.exit_code) == ("held", 0)
     assert judged.timeline.nodes

@@ -48,7 +48,7 @@ class Params(Model):
         description="CEL over nodes, pods, workloads, targets and before (docs/assertions.md)"
     )
     namespace: str | None = Field(None, description="a namespace, or workload; default: all")
-    node: str | None = Field(None, description="a target, a node's name, or all: the names in targets")
+    node: str | None = Field(None, description="a target, or all: the names in targets")
     at: str | None = Field(None, description="a step: before has the nodes at its begin")
 
     @model_validator(mode="after")

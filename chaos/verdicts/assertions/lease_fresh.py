@@ -22,7 +22,7 @@ _NEVER = float("inf"), float("inf")
 class Params(Model):
     """Node of the Lease; ``fresh: false`` means that the Lease is stale."""
 
-    node: str = Field(description="a target, a node's name, or all")
+    node: str = Field(description="a target, or all")
     at_most: DurationText | None = Field(
         None, alias="at-most", description="greatest age of the renewal; default: leaseDurationSeconds of the Lease"
     )

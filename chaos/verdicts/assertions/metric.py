@@ -24,7 +24,7 @@ Labels = tuple[tuple[str, str], ...]
 class Params(Model):
     """Metric of kubelets or of the controller-manager, or query to Prometheus, and the bounds of the value."""
 
-    node: str | None = Field(None, description="node of the kubelet: a target, a node's name, or all")
+    node: str | None = Field(None, description="node of the kubelet: a target, or all")
     controller_manager: bool = Field(
         False, alias="controller-manager", description="metric of the controller-manager of the inventory's cluster"
     )

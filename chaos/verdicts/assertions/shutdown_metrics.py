@@ -24,7 +24,7 @@ _LOAD_SECONDS = 5.0  # seconds after a gap in which both gauges may be 0 because
 class Params(Model):
     """Expected values; ``since``: the shutdown began no earlier than this step."""
 
-    node: str = Field(description="a target, a node's name, or all")
+    node: str = Field(description="a target, or all")
     started: bool | None = None
     ended: bool | None = None
     duration_at_most: DurationText | None = Field(None, alias="duration-at-most")

@@ -16,7 +16,7 @@ from chaos.verdicts.judge.signals import Observation, from_history, mask_unwatch
 class Params(Model):
     """Volumes; ``attached: false`` means that volumes attached when judging starts are detached."""
 
-    node: str | None = Field(None, description="a target, a node's name, or all")
+    node: str | None = Field(None, description="a target, or all")
     volume: str | None = Field(None, description="name of the PersistentVolume")
     claim: str | None = Field(None, description="NAMESPACE/NAME of the claim; NAMESPACE may be workload")
     attached: bool = True

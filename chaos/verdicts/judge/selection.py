@@ -31,7 +31,7 @@ class Owner(Model):
 class PodSetParams(Model):
     """Parameters of an assertion about a set of pods; all conditions must match."""
 
-    node: str | None = Field(None, description="a target, a node's name, or all")
+    node: str | None = Field(None, description="a target, or all")
     namespace: str | None = Field(None, description="a namespace, or workload")
     labels: dict[str, str] | None = None
     owner: Owner | None = None
