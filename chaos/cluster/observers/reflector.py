@@ -109,8 +109,8 @@ class Reflector(ThreadedObserver):
     def prove_currency(self) -> None:
         """Compare a consistent read with what was emitted. From any thread. Raises KubeUnreachable, KubeRejected.
 
-        A watch that has sent nothing for long although events are missing is opened again. What contradicts itself, as a
-        watch whose bookmark has passed what it has not sent, is listed again.
+        A watch that has sent nothing for long although events are missing is opened again. If a bookmark has passed
+        what was not sent, the objects are listed again.
         """
         known_version, begin = self._version or "", self._clock.now()
         bookmark = self._bookmark
@@ -174,9 +174,6 @@ class Reflector(ThreadedObserver):
     def _run(self) -> None:
         while not self._thread.is_stopping:
             try:
-                if self._contradiction:
-                    reason, self._contradiction = self._contradiction, ""
-                    raise _WatchError(reason, relist=True)
                 if self._version is None:
                     self._list()
                 self._watch()
@@ -224,7 +221,10 @@ class Reflector(ThreadedObserver):
         self._received_at, self._version, self._has_synced = now, version, True
 
     def _watch(self) -> None:
-        """One watch, from the last known resourceVersion to its regular end."""
+        """One watch, from the last known resourceVersion to its regular end. Raises _WatchError."""
+        reason, self._contradiction = self._contradiction, ""
+        if reason:
+            raise _WatchError(reason, relist=True)
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",

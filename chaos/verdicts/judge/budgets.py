@@ -51,13 +51,14 @@ def is_healthy(pod: Pod) -> bool:
 
 
 class PodChange(NamedTuple):
-    """A pod that becomes healthy, or is no longer; ``cause``: why not."""
+    """A pod that becomes healthy, or is no longer; ``cause``: why not. ``order``: the resourceVersion, or 0."""
 
     seq: int
     t: float
     uid: str
     is_healthy: bool
     cause: str
+    order: int = 0
 
 
 class Desired(NamedTuple):
@@ -66,6 +67,7 @@ class Desired(NamedTuple):
     seq: int
     t: float
     number: int | None
+    order: int = 0
 
 
 def _cause(version: Version[Pod]) -> str:
@@ -194,6 +196,7 @@ class BudgetLedger:
         self._next = 0  # seq of the first entry that was not taken
         self._log: list[PodChange | Desired] = []
         self.revision = 0  # grows with each change
+        self._newest, self._t = 0, float("-inf")  # the highest resourceVersion, and the time, of what was applied
         self._forget()
 
     def update(
@@ -228,9 +231,18 @@ class BudgetLedger:
             self._windows = windows
             self._log, new = [], self._log + new
             self._begin()
-        for change in sorted(new, key=lambda change: change.seq):
+        self._apply(new)
+
+    def _apply(self, new: list[PodChange | Desired]) -> None:
+        """Apply changes in the order of their resourceVersions; all of them again if one watch is slower."""
+        if any(0 < change.order < self._newest for change in new):
+            self._log, new = [], self._log + new
+            self._begin()
+        has_order = all(change.order for change in (*self._log, *new))
+        for change in sorted(new, key=lambda change: change.order if has_order else change.seq):
             self._log.append(change)
-            self._samples.append(self._count.apply(change))
+            self._newest, self._t = max(self._newest, change.order), max(self._t, change.t)
+            self._samples.append(self._count.apply(change._replace(t=self._t)))
             self.revision += 1
 
     def signal(self) -> Signal:
@@ -244,6 +256,7 @@ class BudgetLedger:
 
     def _begin(self) -> None:
         self._count, self._samples = _Count(self._by, self._windows), _Samples(self._anchor)
+        self._newest, self._t = 0, float("-inf")
         self.revision += 1
 
     def _selects(self, labels: Labels) -> bool:
@@ -261,10 +274,10 @@ class BudgetLedger:
             healthy = selected and not version.is_deleted and is_healthy(version.object)
             if healthy is not was_healthy:
                 (self._healthy.add if healthy else self._healthy.discard)(uid)
-                yield PodChange(version.seq, version.t, uid, healthy, "" if healthy else _cause(version))
+                yield PodChange(version.seq, version.t, uid, healthy, "" if healthy else _cause(version), version.order)
 
 
 def _desired(version: Version[PodDisruptionBudget]) -> Desired:
     status = version.object.status
     is_known = status is not None and not version.is_deleted and not version.final_state_unknown
-    return Desired(version.seq, version.t, status.desired_healthy if status and is_known else None)
+    return Desired(version.seq, version.t, status.desired_healthy if status and is_known else None, version.order)
