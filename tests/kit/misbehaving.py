@@ -301,6 +301,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._events(version, ends, cuts)
             if state.cuts == cuts:
                 self._chunk(b"")
+            else:  # also if it was cut just after it had ended: without a last chunk the client would wait forever
+                self.close_connection = True
         except OSError:  # the client has gone
             self.close_connection = True
         finally:
