@@ -189,7 +189,7 @@ def test_a_power_off_needs_a_power_control(tmp_path: Path) -> None:
 
 def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None:
     """Files are limited to 16 KiB: enough for the plan, not for the recording."""
-    arguments = ["run", str(EXPERIMENTS / "lock-after-cancel.yaml"), "-i", str(LAB), "--seed", "1", "--plain"]
+    arguments = ["run", str(EXPERIMENTS / "cancelled-shutdown.yaml"), "-i", str(LAB), "--seed", "1", "--plain"]
     command = shlex.join([sys.executable, "-m", "chaos", *arguments])
     # The lab inherits the limit, but writes no file of that size.
     limited = ["bash", "-c", f"ulimit -f 16; exec {command}"]

@@ -13,7 +13,7 @@ from pydantic import Field
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
 from chaos.core.field_types import Model
 from chaos.core.kube import Pod, Workload
-from chaos.core.signal import Subject, SubjectSet
+from chaos.core.signal import Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.membership import Present, at, require_complete
@@ -64,7 +64,13 @@ def _effective(
     numbers = (counts(plural, version.object) for version in view.timeline.workloads[key].peek())
     is_certain = not any(ready > desired for ready, desired in numbers)  # else one that is lost may not be missed
     masked = [Subject("", mask_unproven(pod.signal, view.timeline, "pods"), is_certain=is_certain) for pod in lost]
-    return structs.replace(reported, signal=combine(SubjectSet("", (reported, *masked)))) if lost else reported
+    if not lost:
+        return reported
+    both = combine(SubjectSet("", (Subject("", reported.signal), *masked)))
+    described = (
+        structs.replace(s, observation=reported.signal.at(s.t).observation) if s.value else s for s in both.samples
+    )
+    return structs.replace(reported, signal=Signal(tuple(described)))
 
 
 class WorkloadAvailable:
