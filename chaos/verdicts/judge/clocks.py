@@ -9,6 +9,7 @@ import msgspec
 from chaos.core.evidence import is_number
 from chaos.core.time_bounds import CLOCK_OFFSETS, ClockOffset, source_time
 from chaos.core.timeline import Timeline
+from chaos.verdicts.judge.signals import version_moments
 
 RESOLUTION = 1.0  # seconds: most times in objects are whole seconds
 _READING = 0.05  # seconds by which a reading of a clock may be off
@@ -68,10 +69,10 @@ def _ahead_by_lease(timeline: Timeline, node: str) -> Bounds:
         renewed = source_time(text)
         if renewed is None or text == before or version.is_deleted:
             continue
-        stored = min(version.earliest, version.t), min(version.t, version.latest)
-        low = max(low, renewed - stored[1])
+        earliest, latest = version_moments(version)
+        low = max(low, renewed - latest)
         if before is not None and version.t not in lists:  # what was listed may have been stored long before
-            high = max(high, renewed - stored[0] + prompt)
+            high = max(high, renewed - earliest + prompt)
         before = text
     return (low, high) if math.isfinite(high) else UNKNOWN
 

@@ -23,6 +23,7 @@ from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Fact, History, Timeline, Version
 from chaos.verdicts.judge.pods import container_statuses
 from chaos.verdicts.judge.sequence import in_sequence
+from chaos.verdicts.judge.signals import version_moments
 
 _Container = tuple[str, str | None, int | None]  # name, ID, restart count
 
@@ -54,8 +55,7 @@ class Down:
 
     def is_over_in(self, version: Version[Pod]) -> bool | None:
         """Whether a version was stored after it; None if that is unknown."""
-        latest = min(version.t, version.latest)
-        earliest = min(version.earliest, latest)
+        earliest, latest = version_moments(version)
         if self.off:  # what the kubelet writes after the last reading is a sign of life itself
             lo, hi = self.off[1].began, self.off[1].t
         elif self.back is None:
@@ -133,8 +133,7 @@ def _container_starts(timeline: Timeline, node: str) -> Iterator[Sign]:
     for history in timeline.pods.on_nodes([node]):
         for before, version in pairwise(history):
             if _containers(version) - _containers(before):
-                latest = min(version.t, version.latest)
-                yield Sign(min(latest, version.earliest), latest, version.seq, f"{node} started a container")
+                yield Sign(*version_moments(version), version.seq, f"{node} started a container")
 
 
 def _offs(stretches: Sequence[Sequence[Fact]], signs: Sequence[Sign]) -> Iterator[Down]:
@@ -233,8 +232,9 @@ def _restarts(history: History[Pod], down: Down, node: str) -> Iterator[Sample]:
         is_over, containers = down.is_over_in(version), _containers(version)
         started = containers - certainly
         if is_over and containers - perhaps:
-            t, text = min(version.t, version.latest), f"its containers started again on {node}"
-            yield Sample(t, True, version.seq, text, min(version.earliest, t), version.order)
+            earliest, latest = version_moments(version)
+            text = f"its containers started again on {node}"
+            yield Sample(latest, True, version.seq, text, earliest, version.order)
             return
         if is_over is not False and (started or not containers) and not version.is_deleted:
             text = f"reported Ready, but it is not known whether its containers started again on {node}"
