@@ -17,6 +17,7 @@ from chaos.core.timeline import History, Version
 from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim
 from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.census import Census
+from chaos.verdicts.judge.machines import Machine
 from chaos.verdicts.judge.pods import pod_facts
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.replacements import Replacement, Replacements
@@ -161,8 +162,12 @@ def _counted(view: View, quantity: Quantity, selection: Selection, machines: Mac
         return _subject(latest, mask_unseen_pods(signal, view.timeline, metadata.uid))
 
     down = () if quantity.ready is None else machines.down()
-    census = view.memo(selection.nodes, selection.namespace, down).keep(lambda: Census(quantity.range()))
-    return census.subjects(view.timeline, unseen, selection.is_candidate, make)
+    seen: dict[str, Machine] = view.memo("machines that were down").keep(dict)
+    changed = [machine.node for machine in down if seen.get(machine.node) != machine]
+    seen.update((machine.node, machine) for machine in down)
+    stale = [pod.peek_last().object.metadata.uid for pod in view.timeline.pods.on_nodes(changed)]
+    census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range()))
+    return census.subjects(view.timeline, unseen, selection.is_candidate, make, stale)
 
 
 def _match_and_replacement_signal(

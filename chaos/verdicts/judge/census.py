@@ -8,7 +8,7 @@ what is settled makes everything be found again, so the answer is always that of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -54,8 +54,9 @@ class Census:
         unseen: Signal,
         includes: Callable[[str], bool],
         make: Callable[[History[Any]], Subject],
+        stale: Iterable[str] = (),
     ) -> SubjectSet:
-        """The set, counted.
+        """The set, counted. ``stale``: pods whose subjects may differ though they have not changed.
 
         ``unseen``: the signal of a pod that no one has seen. ``includes``: whether the pod with an uid may ever belong
         to the set. ``make``: its subject.
@@ -64,7 +65,7 @@ class Census:
         if self._windows is not timeline.blind_windows:
             self._windows, self._is_complete = timeline.blind_windows, False
             self._forget()
-        is_settled = self._take_new(timeline, includes, make)
+        is_settled = self._take_new(timeline, includes, make, stale)
         series = self._series(timeline)
         if not (self._is_ordered and is_settled) or self._contradicts(series):
             self._forget()
@@ -99,10 +100,14 @@ class Census:
                 yield Subject(subject.name, mask_unproven(subject.signal, timeline, _SOURCE, uid=uid), subject.facts)
 
     def _take_new(
-        self, timeline: Timeline, includes: Callable[[str], bool], make: Callable[[History[Any]], Subject]
+        self,
+        timeline: Timeline,
+        includes: Callable[[str], bool],
+        make: Callable[[History[Any]], Subject],
+        stale: Iterable[str] = (),
     ) -> bool:
         """Take what has changed since the last call; whether nothing that is settled has."""
-        changed = dict.fromkeys(timeline.pods.changes[self._read :])
+        changed = dict.fromkeys([*timeline.pods.changes[self._read :], *stale])
         self._read = len(timeline.pods.changes)
         behind = (uid for uid in timeline.currency.behind(_SOURCE) if uid in timeline.pods)
         changed.update((uid, None) for uid in behind if timeline.pods[uid].first_seq not in self._members)
