@@ -14,6 +14,7 @@ import yaml
 from chaos.lab.breakages import BREAKAGES
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+STATEMENTS = EXPERIMENTS / "statements.yaml"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 PREFIX = "nodefall.dev/"
 REQUIRED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
@@ -89,7 +90,7 @@ class BundledExperiment:
 
 def bundled_experiments() -> list[BundledExperiment]:
     """All experiments, by name."""
-    return [_read(path) for path in sorted(EXPERIMENTS.glob("*.yaml"))]
+    return [_read(path) for path in sorted(EXPERIMENTS.glob("*.yaml")) if path != STATEMENTS]
 
 
 def _read(path: Path) -> BundledExperiment:

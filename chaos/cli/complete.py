@@ -26,8 +26,8 @@ def bundled_path(name: str) -> Path:
 
 
 def bundled_names() -> list[str]:
-    """The names of the bundled experiments."""
-    return sorted(path.stem for path in bundled_path("experiments").glob("*.yaml"))
+    """The names of the bundled experiments. The map of statements lies beside them."""
+    return sorted({path.stem for path in bundled_path("experiments").glob("*.yaml")} - {"statements"})
 
 
 def experiment_path(text: str) -> Path:

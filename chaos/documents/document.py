@@ -14,13 +14,14 @@ from chaos.documents.yaml_tree import MappingNode, Node, ScalarNode, child_of, c
 
 MAX_BYTES = 2 * 1024 * 1024
 API_VERSION = "nodefall.dev/v1alpha1"
-KINDS = ("Experiment", "Inventory", "GameDay", "Fleet")
+KINDS = ("Experiment", "Inventory", "GameDay", "Fleet", "Statements")
 _WITH_A = ("GameDay", "Fleet")
 _SWAPPED = {
     "Experiment": "give an inventory with --inventory, and an experiment as EXPERIMENT",
     "Inventory": "give an experiment as EXPERIMENT, and an inventory with --inventory",
     "GameDay": "give a game day as GAMEDAY, and run an experiment by itself with nodefall run",
     "Fleet": "give a fleet with --fleet, and a game day for one cluster as GAMEDAY",
+    "Statements": "check it with nodefall validate",
 }
 _WRITE = {
     "Experiment": "write it with nodefall new {path}",

@@ -99,7 +99,7 @@ def breakages_command(as_json: bool) -> None:
     "broken",
     multiple=True,
     metavar="ID",
-    help="A deliberate defect, see nodefall lab breakages. Can be repeated.",
+    help="A deliberate defect, see nodefall lab breakages, or COMPONENT.FIELD=VALUE of its rules. Can be repeated.",
 )
 @click.option(
     "--systemd",

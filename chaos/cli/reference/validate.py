@@ -13,6 +13,7 @@ from chaos.core.errors import BadInput, Exit, Problem
 if TYPE_CHECKING:
     from chaos.core.experiment import Experiment
     from chaos.core.inventory import Inventory
+    from chaos.documents.statements import Statements
     from chaos.gameday.document import GameDay
     from chaos.gameday.fleet_document import Fleet
 
@@ -41,7 +42,7 @@ def _check(path: Path) -> dict[str, Any]:
     return {"file": str(path), "kind": document.kind, "name": document.metadata.name, "problems": []}
 
 
-def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
+def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet | Statements:
     from chaos.documents.document import kind_of_document, read_document  # noqa: PLC0415 - slow
 
     kind = kind_of_document(path, read_document(path))
@@ -49,6 +50,10 @@ def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet:
         from chaos.documents.inventory import load_inventory  # noqa: PLC0415
 
         return load_inventory(path)
+    if kind == "Statements":
+        from chaos.documents.statements import load_statements  # noqa: PLC0415
+
+        return load_statements(path)
     from chaos.engine.registry import load_registry  # noqa: PLC0415
 
     if kind == "GameDay":

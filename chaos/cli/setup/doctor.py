@@ -13,7 +13,7 @@ import msgspec
 
 from chaos.app.doctor import DoctorRequest, Report, check_names, diagnose, load_bundled
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.complete import bundled_path
+from chaos.cli.complete import bundled_names, bundled_path
 from chaos.core.inventory import Inventory
 from chaos.core.text import count_of, printable
 from chaos.engine.connection import refuse_before_side_effects
@@ -31,7 +31,7 @@ def run_doctor(read_inventory: Callable[[], Inventory], experiments: tuple[Path,
     if experiments:
         loaded = [load(path) for path in experiments]
     else:
-        loaded, unloadable = load_bundled(sorted(bundled_path("experiments").glob("*.yaml")))
+        loaded, unloadable = load_bundled([bundled_path(f"experiments/{name}.yaml") for name in bundled_names()])
     check_names(loaded)
     inventory = read_inventory()
     with refuse_before_side_effects(), connect_cluster(inventory) as connection, connection.clock.participant():

@@ -73,6 +73,37 @@ def test_rules_of_a_spec() -> None:
     assert older.rules().node_status.status_offset == 0.0
 
 
+@pytest.mark.parametrize(
+    ("text", "component", "field", "value"),
+    [
+        ("node_lifecycle.node_eviction_rate=1", "node_lifecycle", "node_eviction_rate", 1.0),
+        ("node_lifecycle.marks_unknown=false", "node_lifecycle", "marks_unknown", False),
+        ('node_lifecycle.status_unknown=["A", "b"]', "node_lifecycle", "status_unknown", ("A", "b")),
+        ("taint_eviction.min_toleration_time=max", "taint_eviction", "min_toleration_time", max),
+        ("taint_eviction.disruption_target_reason=Gone", "taint_eviction", "disruption_target_reason", "Gone"),
+        ("eviction_api.exempt_phases=[]", "eviction_api", "exempt_phases", frozenset()),
+    ],
+)
+def test_a_written_out_replacement(text: str, component: str, field: str, value: object) -> None:
+    assert getattr(getattr(spec(breakages=[text]).rules(), component), field) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("node_lifecycle.node_eviction=1", "did you mean: node_eviction_rate"),
+        ("node_lifecicle.marks_unknown=1", "no component 'node_lifecicle'; did you mean: node_lifecycle"),
+        ("node_lifecycle.node_eviction_rate=fast", "Expected `float`, got `str`"),
+        ("taint_eviction.min_toleration_time=mean", "'mean' is none of min, max"),
+        ("node_lifecycle=1", "no rule '' of node_lifecycle"),
+        ("=", "no component ''"),
+    ],
+)
+def test_a_replacement_that_does_not_fit(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        broken(Rules(), [text])
+
+
 def test_every_rule_can_be_broken() -> None:
     assert {item.rule for item in BREAKAGES.values()} == set(range(1, 13))
 

@@ -1,0 +1,45 @@
+"""The map of statements names what there is; and of each statement, an experiment notices that it is false.
+
+One mutant of each in the suite, all if NODEFALL_EXPERIMENTS=all (``.ci/nightly``).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from chaos.core.errors import Exit
+from chaos.documents.statements import Statement
+from chaos.lab.breakages import check
+from tests.kit.experiment_runs import IS_WHOLE
+from tests.kit.rehearsals import loaded
+from tools import mutants
+
+MAP = mutants.statements()
+
+
+@pytest.mark.parametrize("statement", MAP, ids=lambda item: item.id)
+def test_it_names_what_there_is(statement: Statement) -> None:
+    for name, expectations in statement.tested_by.items():
+        spec = loaded(name).experiment.spec
+        named = {item.name for item in (*spec.steady_state, *spec.hypothesis)} | {step.name for step in spec.method}
+        assert set(expectations) <= named, name
+    for breakages in statement.mutants.values():
+        check(breakages)
+
+
+CELLS = [
+    (statement, mutant)
+    for statement in MAP
+    for mutant in (statement.mutants if IS_WHOLE else list(statement.mutants)[:1])
+]
+
+
+@pytest.mark.parametrize(("statement", "mutant"), CELLS, ids=lambda item: getattr(item, "id", item))
+def test_an_experiment_notices_that_it_is_false(statement: Statement, mutant: str) -> None:
+    cells = [cell for _, name, cell in mutants.cells([statement]) if name == mutant]
+    codes = {}
+    for cell in cells:
+        codes[cell[0]] = mutants.exit_code(cell)
+        if codes[cell[0]] == Exit.VIOLATED:
+            return
+    pytest.fail(f"{mutant}: {codes}")
