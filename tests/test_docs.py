@@ -65,7 +65,10 @@ def test_the_readme_is_short_and_its_counts_are_true() -> None:
     assert len(text.splitlines()) <= 150
     counts = re.findall(r"\[(\d+) (actions|assertions|bundled ones)\]", text)
     pages = {"actions": "docs/actions/*.md", "assertions": "docs/assertions/*.md", "bundled ones": "experiments/*.yaml"}
-    found = {what: len(list(ROOT.glob(pattern))) for what, pattern in pages.items()}
+    found = {
+        what: len(set(ROOT.glob(pattern)) - {ROOT / "experiments" / "statements.yaml"})
+        for what, pattern in pages.items()
+    }
     assert {what: int(number) for number, what in counts} == found, "correct the numbers in README.md"
 
 

@@ -6,15 +6,12 @@ one field is written out, as ``node_lifecycle.node_eviction_rate=1``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
-from typing import Any, get_type_hints
-
-import msgspec
+from typing import Any
 
 from chaos.lab.rules import Rules
+from chaos.lab.rules.replacements import did_you_mean, replaced
 
 Change = Callable[[Rules, float], Rules]  # the second argument: seconds of the breakage
 
@@ -249,11 +246,6 @@ BREAKAGES = {breakage.id: breakage for breakage, _ in _ALL}
 _CHANGES = {breakage.id: change for breakage, change in _ALL}
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "min": min, "max": max, "sum": sum, "ceil": math.ceil, "floor": math.floor,
-}  # fmt: skip
-
-
 def check(ids: Collection[str]) -> None:
     """Check ids and written out replacements. Raises ValueError for an unknown one, with similar ids or fields."""
     broken(Rules(), ids)
@@ -263,43 +255,9 @@ def broken(rules: Rules, ids: Collection[str]) -> Rules:
     """The rules with the replacements of these breakages. Raises ValueError for an unknown one."""
     for item in ids:
         if "=" in item:
-            rules = _replaced(rules, item)
+            rules = replaced(rules, item)
         elif item in _CHANGES:
             rules = _CHANGES[item](rules, BREAKAGES[item].seconds)
         else:
-            raise ValueError(f"unknown breakage {item!r}{_did_you_mean(item, BREAKAGES)}")
+            raise ValueError(f"unknown breakage {item!r}{did_you_mean(item, BREAKAGES)}")
     return rules
-
-
-def _replaced(rules: Rules, text: str) -> Rules:
-    """``COMPONENT.FIELD=VALUE``; the value in JSON, quotes of a text may be left out. Raises ValueError."""
-    name, _, written = text.partition("=")
-    component, _, field = name.partition(".")
-    if component not in Rules.__slots__:
-        raise ValueError(f"breakage {text!r}: no component {component!r}{_did_you_mean(component, Rules.__slots__)}")
-    record = getattr(rules, component)
-    types = get_type_hints(type(record))
-    if field not in types:
-        raise ValueError(f"breakage {text!r}: no rule {field!r} of {component}{_did_you_mean(field, types)}")
-    value = _value(text, written, types[field], is_function=callable(getattr(record, field)))
-    return put(component, **{field: value})(rules, 0.0)
-
-
-def _value(text: str, written: str, type_: Any, *, is_function: bool) -> Any:
-    if is_function:
-        if written in _FUNCTIONS:
-            return _FUNCTIONS[written]
-        raise ValueError(f"breakage {text!r}: {written!r} is none of {', '.join(_FUNCTIONS)}")
-    try:
-        value = msgspec.json.decode(written)
-    except msgspec.DecodeError:
-        value = written
-    try:
-        return msgspec.convert(value, type_)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"breakage {text!r}: {error}") from error
-
-
-def _did_you_mean(unknown: str, known: Collection[str]) -> str:
-    near = get_close_matches(unknown, known, 3, 0.5)
-    return f"; did you mean: {', '.join(near)}" if near else ""
