@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -225,7 +225,7 @@ class Assertion(Protocol):
     moment_fields: tuple[str, ...]
 
     def subjects(self, params: Any, view: View) -> SubjectSet:
-        """Signals of the subjects, unknown within blind windows. Raises Undecidable."""
+        """Signals of the subjects. The judge makes them unknown where nothing was observed. Raises Undecidable."""
 
 
 @runtime_checkable
@@ -255,9 +255,19 @@ class HostFactAssertion(Protocol):
 
 @runtime_checkable
 class WatchingAssertion(Protocol):
-    """An assertion that names the resources it needs; their watches are proven current more often than others."""
+    """An assertion that names the resources it needs; their watches are proven current more often than others.
+
+    What could not be observed of them is unknown. Of an assertion that names none, everything is taken to be needed.
+    """
 
     sources: tuple[str, ...]
+
+
+@runtime_checkable
+class MaskingAssertion(Protocol):
+    """An assertion that makes its signals unknown where nothing was observed by itself, for example by object."""
+
+    masks_itself: Literal[True]
 
 
 @runtime_checkable

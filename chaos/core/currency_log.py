@@ -212,6 +212,11 @@ class CurrencyLog:
         is_known = index < len(self._event_seqs) and self._event_seqs[index] == seq
         return self._event_earliest[index] if is_known else math.inf
 
+    @property
+    def sources(self) -> Collection[str]:
+        """The resources with a proof."""
+        return self._sources.keys()
+
     def until(self, source: str, uid: str = "") -> float:
         """The moment up to which everything about the object, or without ``uid`` about all, is known.
 

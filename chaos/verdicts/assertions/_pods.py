@@ -103,6 +103,7 @@ class Pods:
     params: type[Params] = Params
     node_fields = ("node",)
     moment_fields = ("at",)
+    masks_itself = True
     sources = ("pods",)
 
     def claim(self, params: Params, names: Names) -> Claim:

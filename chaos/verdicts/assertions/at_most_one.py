@@ -8,11 +8,10 @@ from typing import Any
 from msgspec import structs
 from pydantic import Field
 
-from chaos.core.api_fact import PseudoFact
 from chaos.core.assertion import Claim, Names, View, namespace_text
-from chaos.core.evidence import all_readings
 from chaos.core.field_types import Model
 from chaos.core.kube import Node, Pod, controller_of, is_ready
+from chaos.core.machine_evidence import off_stretches
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Fact, History, Timeline
@@ -92,8 +91,8 @@ class _Incarnation:
         for reading, uids in self._readings():
             if self.uid not in uids:
                 yield Sample(reading.t, False, reading.seq, observation)
-        for power in all_readings(self.timeline, self.node, PseudoFact.MACHINE):
-            if power.value == "off":
+        for stretch in off_stretches(self.timeline, self.node):
+            for power in () if stretch.disproof else stretch.readings:
                 yield Sample(power.t, False, power.seq, observation)
 
     def _readings(self) -> Iterator[tuple[Fact, set[str]]]:
@@ -146,6 +145,7 @@ class AtMostOne:
     params = Params
     node_fields = ()
     moment_fields = ()
+    masks_itself = True
     sources = ("pods", "nodes")
 
     def claim(self, params: Params, names: Names) -> Claim:

@@ -59,6 +59,7 @@ class BudgetRespected:
     params = Params
     node_fields = ()
     moment_fields = ()
+    masks_itself = True
     sources = ("pods", "poddisruptionbudgets")
 
     def claim(self, params: Params, names: Names) -> Claim:

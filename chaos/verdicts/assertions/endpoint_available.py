@@ -121,6 +121,7 @@ class EndpointAvailable:
     params = Params
     node_fields = ()
     moment_fields = ()
+    masks_itself = True
 
     def claim(self, params: Params, _names: Names) -> Claim:
         probe = Noun(f"probe {params.probe}")

@@ -111,6 +111,7 @@ class EventCount:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    masks_itself = True
     sources = ("events",)
 
     def claim(self, params: Params, names: Names) -> Claim:

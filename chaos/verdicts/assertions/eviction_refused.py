@@ -97,6 +97,7 @@ class EvictionRefused:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    masks_itself = True
 
     def claim(self, params: Params, names: Names) -> Claim:
         where = names.on(params.node) or namespace_text(params.namespace)

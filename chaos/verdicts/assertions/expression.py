@@ -160,6 +160,7 @@ class Expression:
     params = Params
     node_fields = ("node",)
     moment_fields = ("at",)
+    masks_itself = True
     sources = ("nodes", "pods", "deployments", "statefulsets", "daemonsets")
 
     def claim(self, params: Params, names: Names) -> Claim:

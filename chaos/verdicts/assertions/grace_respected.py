@@ -137,6 +137,7 @@ class GraceRespected:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ("at",)
+    masks_itself = True
     sources = ("pods", "events", "nodes")
 
     def claim(self, params: Params, names: Names) -> Claim:

@@ -73,6 +73,7 @@ class InhibitorHeld:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    masks_itself = True
 
     def claim(self, params: Params, names: Names) -> Claim:
         who = "the kubelet" if params.who == "kubelet" else f"program {params.who}"

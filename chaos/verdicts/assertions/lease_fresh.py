@@ -89,6 +89,7 @@ class LeaseFresh:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    masks_itself = True
     sources = ("leases", "nodes")
 
     def claim(self, params: Params, names: Names) -> Claim:

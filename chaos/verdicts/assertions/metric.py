@@ -199,6 +199,7 @@ class Metric:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    masks_itself = True
 
     def uses_controller_manager(self, params: Params) -> bool:
         """Whether the parameters name a metric of the controller-manager."""

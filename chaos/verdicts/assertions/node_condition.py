@@ -46,6 +46,7 @@ class NodeCondition:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    masks_itself = True
     sources = ("nodes",)
 
     def claim(self, params: Params, names: Names) -> Claim:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from chaos.core.api_fact import PseudoFact
 from chaos.core.assertion import Claim, Names, View
 from chaos.core.evidence import SAME_BOOT_SECONDS, all_readings, is_number
 from chaos.core.field_types import Model
 from chaos.core.kube import Node, node_condition
+from chaos.core.machine_evidence import off_stretches
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Timeline
@@ -46,8 +46,8 @@ class _BootHistory:
         ids = [] if starts else all_readings(timeline, node, "boot-id")
         self.id_before = next((r for r in reversed(ids) if r.t <= anchor), None)
         self.ids = [r for r in ids if r.t > anchor]
-        readings = all_readings(timeline, node, PseudoFact.MACHINE)
-        self.off = [r for r in readings if r.t > anchor and r.value == "off"]
+        stretches = [each for each in off_stretches(timeline, node) if each.disproof is None]
+        self.off = [reading for each in stretches for reading in each.readings if reading.t > anchor]
 
     def signal(self) -> Signal:
         """Signal that is false while the same boot is confirmed, true from a new boot on, and unknown in between."""
@@ -150,6 +150,7 @@ class NodeRebooted:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    masks_itself = True
     sources = ("nodes",)
 
     def claim(self, params: Params, names: Names) -> Claim:

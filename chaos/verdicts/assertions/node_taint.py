@@ -42,6 +42,7 @@ class NodeTaint:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    masks_itself = True
     sources = ("nodes",)
 
     def claim(self, params: Params, names: Names) -> Claim:

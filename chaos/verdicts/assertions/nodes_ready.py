@@ -56,6 +56,7 @@ class NodesReady:
     node_fields = ("nodes",)
     only_named_nodes = True
     moment_fields = ()
+    masks_itself = True
     sources = ("nodes",)
 
     def claim(self, params: Params, names: Names) -> Claim:

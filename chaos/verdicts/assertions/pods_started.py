@@ -84,6 +84,7 @@ class PodsStarted:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    masks_itself = True
     sources = ("pods",)
 
     def claim(self, params: Params, names: Names) -> Claim:

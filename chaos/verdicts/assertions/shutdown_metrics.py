@@ -135,6 +135,7 @@ class ShutdownMetrics:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ("since",)
+    masks_itself = True
 
     def claim(self, params: Params, names: Names) -> Claim:
         metrics = Noun(f"metrics of {names.nodes(params.node)}", is_plural=True)

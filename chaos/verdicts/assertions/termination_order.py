@@ -138,6 +138,7 @@ class TerminationOrder:
     node_fields = ("node",)
     only_named_nodes = True
     moment_fields = ()
+    masks_itself = True
     sources = ("pods", "events")
 
     def claim(self, params: Params, names: Names) -> Claim:

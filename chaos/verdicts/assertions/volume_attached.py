@@ -52,6 +52,7 @@ class VolumeAttached:
     params = Params
     node_fields = ("node",)
     moment_fields = ()
+    masks_itself = True
     sources = ("volumeattachments", "persistentvolumeclaims")
 
     def claim(self, params: Params, names: Names) -> Claim:

@@ -87,6 +87,7 @@ class WorkloadAvailable:
     params = Params
     node_fields = ()
     moment_fields = ()
+    masks_itself = True
     sources = ("deployments", "statefulsets", "daemonsets")
 
     def claim(self, params: Params, names: Names) -> Claim:

@@ -29,6 +29,7 @@ from chaos.verdicts.judge.facts import Facts
 from chaos.verdicts.judge.ordering import judge_order
 from chaos.verdicts.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
 from chaos.verdicts.judge.sentences import format_since, phrase_throughout, phrase_within
+from chaos.verdicts.judge.signals import mask_unobserved
 from chaos.verdicts.judge.temporal import (
     Answer,
     always,
@@ -152,19 +153,18 @@ class _Evaluation:
 
     def _prepare(self) -> None:
         """Set anchor, facts and subjects. Raises Undecidable."""
-        expectation, context = self.expectation, self.context
-        question = expectation.bound
+        context, question = self.context, self.expectation.bound
         if question is None:
-            raise Undecidable(f"unknown assertion {expectation.assert_!r}")
-        given = self.anchor_at
-        anchor = anchor_after(context, self.label, self.reading) if given is None else exact_anchor(given)
+            raise Undecidable(f"unknown assertion {self.expectation.assert_!r}")
+        given = None if self.anchor_at is None else exact_anchor(self.anchor_at)
+        anchor = given or anchor_after(context, self.label, self.reading)
         self.anchor, self.origin, self.pins = anchor.start, anchor.origin, [anchor.pin] if anchor.pin else []
         assertion, params = question.assertion, question.params
         since = (anchor.since.earliest, anchor.since.latest)
         scope = Scope(context, anchor.begin, self.lookback, (assertion.name, repr(params)), since)
         self.facts = Facts(context, scope.nodes_of(assertion, params), anchor.begin)
-        self.extension = extension_of(expectation, context)
-        self.subjects: SubjectSet = assertion.subjects(params, scope)
+        self.extension = extension_of(self.expectation, context)
+        self.subjects = mask_unobserved(assertion.subjects(params, scope), assertion, context.timeline)
         if not self.subjects.subjects and self.subjects.quantifier is not Quantifier.COUNT:
             raise NothingToJudge(self.subjects.empty_reason)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
+from msgspec import structs
 from pydantic import AfterValidator, Field
 
-from chaos.core.assertion import Undecidable
+from chaos.core.assertion import Assertion, MaskingAssertion, Undecidable, WatchingAssertion
 from chaos.core.recording import BlindWindow
-from chaos.core.signal import Sample, Signal
+from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Timeline, Version
 
 T = TypeVar("T")
@@ -95,6 +97,29 @@ def mask_unseen_pods(signal: Signal, timeline: Timeline, uid: str = "") -> Signa
 def mask_unwatched(signal: Signal, timeline: Timeline, source: str) -> Signal:
     """Make the signal unknown as ``mask`` does, and before the source was watched. Raises Undecidable if never."""
     return mask(_mask_until(watched_since(timeline, source), signal, source), timeline, source)
+
+
+def mask_unobserved(subjects: SubjectSet, assertion: Assertion, timeline: Timeline) -> SubjectSet:
+    """The subjects, unknown where what the assertion needs could not be observed, unless it does that by itself.
+
+    The times of its signals are taken as exact, so that they are unknown where changes came late, too. Raises
+    Undecidable if something that it needs was never watched.
+    """
+    if isinstance(assertion, MaskingAssertion):
+        return subjects
+    sources = assertion.sources if isinstance(assertion, WatchingAssertion) else ()
+    first = max((watched_since(timeline, source) for source in sources if source in _FIRST_TIMES), default=-math.inf)
+    blinds = [
+        BlindWindow(-math.inf, first, "not watched yet", ", ".join(sources)),
+        *(b for b in timeline.blind_windows if not sources or any(map(b.covers, sources))),
+    ]
+    needed = sources or timeline.currency.sources
+
+    def masked(subject: Subject) -> Subject:
+        signal = mask_late(subject.signal.mask(blinds), timeline, *needed)
+        return structs.replace(subject, signal=mask_unproven(signal, timeline, *needed))
+
+    return replace(subjects, subjects=tuple(map(masked, subjects.one_by_one().subjects)), counted=None, each=None)
 
 
 def watched_since(timeline: Timeline, source: str) -> float:

@@ -56,6 +56,11 @@ def cut_off() -> Story:
         ("reading of the other node", runs(forced(), 25, "n2", "new"), INCONCLUSIVE),
         ("its machine is off", forced().host(15, "machine", "off"), HELD),
         ("its machine is off too late", forced().host(25, "machine", "off"), INCONCLUSIVE),
+        (
+            "its machine is said to be off, and answers",
+            forced().host(15, "machine", "off").host(17, "pid1-start", 1).host(19, "machine", "off"),
+            INCONCLUSIVE,
+        ),
         ("its machine is on", forced().host(15, "machine", "on"), INCONCLUSIVE),
         ("ended according to the API alone", ended(), INCONCLUSIVE),
         ("ended according to its kubelet, confirmed by its node later", runs(ended(), 25), HELD),

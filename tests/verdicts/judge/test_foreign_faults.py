@@ -116,8 +116,13 @@ OTHERS: list[tuple[str, Made, list[str]]] = [
     ),
     (
         "power-off",
-        lambda: started().host(1, "machine", "on").host(9, "machine", "off"),
+        lambda: started().host(15, "machine", "on").host(21, "machine", "off"),
         [f"n1 was powered off{UNKNOWN}"],
+    ),
+    (
+        "a power control that says off of a machine that renews its Lease",
+        lambda: started().host(1, "machine", "on").host(9, "machine", "off"),
+        [],
     ),
     (
         "shutdown",
