@@ -187,6 +187,11 @@ class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     source: str = ""
     changed: list[str] | None = None
 
+    @property
+    def is_of_readings(self) -> bool:
+        """Whether what is true after it is known with the next reading only, not with its end."""
+        return self.source.partition("@")[0] in (*_SCOPED_KINDS, "prometheus")
+
     def hides(self, uid: str) -> bool:
         """Whether versions of an object may be lost; of many objects, with an empty ``uid``, they may always."""
         return not uid or self.changed is None or uid in self.changed

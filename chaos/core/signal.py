@@ -146,7 +146,9 @@ class Signal(Struct, frozen=True, gc=False, eq=False):
         if blind.end is None:
             return Signal((*before, unknown))
         is_overtaken = after and after[0].lo < blind.end  # by a change during the list that ends the window
-        following = () if is_overtaken else (self.at(blind.end).moved(blind.end, math.inf),)
+        state = self.at(blind.end)
+        is_known = not blind.is_of_readings or state.t == blind.end  # a watch begins again with a list
+        following = () if is_overtaken or not is_known else (state.moved(blind.end, math.inf),)
         after = [s.moved(s.t, max(s.earliest, blind.end)) for s in after]
         return Signal((*before, unknown, *following, *after))
 

@@ -34,8 +34,9 @@ def outages(world: World, node: str) -> list[Off]:
     """When the power control read the machine as off."""
     signs, readings = _signs(world, node), list[tuple[float, float, bool]]()
     for e in world.entries:
-        if e["kind"] == "host" and e["type"] == "machine" and e.get("node") == node and e["object"] in ("on", "off"):
-            readings.append((e.get("since") or e["t"] - 0.5, e["t"], e["object"] == "on"))
+        said = _said_of_power(e) if e.get("node") == node else None
+        if said in ("on", "off"):
+            readings.append((e.get("since") or e["t"] - 0.5, e["t"], said == "on"))
     found = []
     for i, (_, hi, is_on) in enumerate(readings):
         if is_on or (i and not readings[i - 1][2]):
@@ -50,6 +51,14 @@ def outages(world: World, node: str) -> list[Off]:
         first = min([on, *alive])
         found.append(Off(min([before, *begun[-1:]]), hi, first[0], first[1], first[1] < on[0]))
     return found
+
+
+def _said_of_power(entry: Obj) -> object:
+    """What a power control said, when it was asked or when it proved a step."""
+    if entry["kind"] == "host" and entry["type"] == "machine":
+        return entry["object"]
+    is_proof = entry["kind"] == "action" and entry["object"].get("phase") == "proved"
+    return get(entry["object"], "evidence", "machine") if is_proof else None
 
 
 def _signs(world: World, node: str) -> list[tuple[float, float]]:

@@ -53,7 +53,7 @@ def pods(q: Question) -> Trace:
 
 
 def _nodes(world: World) -> set[str]:
-    return {version.key[1] for version in world.sequence("nodes")}
+    return {str(version.obj["metadata"]["name"]) for version in world.sequence("nodes")}
 
 
 def _bounds(number: int, wanted: Obj) -> bool:

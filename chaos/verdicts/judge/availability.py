@@ -49,11 +49,13 @@ class Machines:
         machine = self.of(history)
         if not machine.downs or pod_filter.ready is None:
             return pod_signal(versions, pod_filter, selection, leaves=leaves)
+        reported = pod_signal(versions, pod_filter, selection, leaves=leaves)
         if pod_filter.ready:
-            return effective(pod_signal(versions, pod_filter, selection, leaves=leaves), history, machine)
+            return effective(reported, history, machine)
         others = pod_signal(versions, pod_filter.model_copy(update={"ready": None}), selection, leaves=leaves)
-        unready = negate(effective(pod_signal(versions, _READY, None), history, machine))
-        return combine(SubjectSet("", (Subject("", unready), Subject("", others))))
+        lost = (Subject("", negate(running(history, machine))), Subject("", others))
+        either = (Subject("", reported), Subject("", combine(SubjectSet("", lost))))
+        return combine(SubjectSet("", either, Quantifier.ANY))
 
     def lost(self, histories: Iterable[History[Pod]]) -> list[Subject]:
         """Of each pod that is on a machine that was down: false while it is reported Ready, and is not."""
