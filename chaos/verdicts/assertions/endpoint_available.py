@@ -15,7 +15,7 @@ from chaos.core.field_types import DurationText, Model
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import ProbeSample
 from chaos.core.verdict import ValueLimit
-from chaos.verdicts.judge.signals import mask
+from chaos.verdicts.judge.signals import mask, since_effect
 
 _STALE_AFTER_INTERVALS = 3  # answers, by the usual pause between two; what an answer says is not good for longer
 _MIN_STALE_AFTER = 5.0  # seconds
@@ -135,7 +135,8 @@ class EndpointAvailable:
         if not probed:
             raise Undecidable(f"the probe {params.probe} has no answer")
         answers = mask(Signal(tuple(_answer_samples(probed, params))), view.timeline, f"probe@{params.probe}")
-        signal = Signal(tuple(_budget_samples(answers, params.seconds, view.anchor, view.timeline.end)))
+        end = view.timeline.end
+        signal = since_effect(view, lambda t: Signal(tuple(_budget_samples(answers, params.seconds, t, end))))
         limit = format_duration(params.seconds)
         expected = f"{params.probe} fails for at most {limit} in total"
         return SubjectSet(expected, (Subject("", signal),), limits=params.limits)

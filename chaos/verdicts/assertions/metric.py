@@ -15,7 +15,7 @@ from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import QuerySample, Scrape
 from chaos.core.verdict import ValueLimit
 from chaos.verdicts.assertions._replicas import ReplicaSample, growth, increase_since, leader_samples, replicas
-from chaos.verdicts.judge.signals import mask
+from chaos.verdicts.judge.signals import mask, since_effect
 
 _ABSENT = Sample(float("-inf"), None, None, "not read yet")
 Labels = tuple[tuple[str, str], ...]
@@ -138,8 +138,10 @@ def _signal(readings: Iterable[ReplicaSample], params: Params) -> Signal:
     return Signal(tuple(samples))
 
 
-def _value_or_increase(readings: list[ReplicaSample], params: Params, view: View) -> Iterable[ReplicaSample]:
-    return _increase(readings, view.anchor) if params.increase else readings
+def _value_or_increase(readings: list[ReplicaSample], params: Params, view: View) -> Signal:
+    if not params.increase:
+        return _signal(readings, params)
+    return since_effect(view, lambda t: _signal(_increase(readings, t), params))
 
 
 def _controller_manager_subject(params: Params, view: View) -> Subject:
@@ -147,9 +149,11 @@ def _controller_manager_subject(params: Params, view: View) -> Subject:
     scrapes, name = replicas(view.timeline), params.name or ""
     if not scrapes:
         raise Undecidable("the metrics of the controller-manager were never read")
-    readings = increase_since(scrapes, name, view.anchor) if params.increase else leader_samples(scrapes, name)
-    sources = [f"metrics@{url}" for url in scrapes]
-    return Subject("kube-controller-manager", mask(_signal(readings, params), view.timeline, *sources))
+    if params.increase:
+        signal = since_effect(view, lambda t: _signal(increase_since(scrapes, name, t), params))
+    else:
+        signal = _signal(leader_samples(scrapes, name), params)
+    return Subject("kube-controller-manager", mask(signal, view.timeline, *(f"metrics@{url}" for url in scrapes)))
 
 
 def _result_signal(answers: list[QuerySample], params: Params) -> Signal:
@@ -221,10 +225,8 @@ class Metric:
         if params.node:
             subjects = []
             for node in view.nodes(params.node):
-                signal = _signal(
-                    _value_or_increase(list(_kubelet_samples(timeline.metrics.get(node, []), params)), params, view),
-                    params,
-                )
+                samples = list(_kubelet_samples(timeline.metrics.get(node, []), params))
+                signal = _value_or_increase(samples, params, view)
                 subjects.append(Subject(node, mask(signal, timeline, f"metrics@{node}")))
             empty_reason = "no node was observed"
             return SubjectSet(
@@ -240,10 +242,7 @@ class Metric:
             subject = Subject("", mask(_result_signal(answers, params), timeline, "prometheus"))
             return SubjectSet(params.describe(), (subject,), quantifier)
         subjects = [
-            Subject(
-                _format_labels(labels),
-                mask(_signal(_value_or_increase(readings, params, view), params), timeline, "prometheus"),
-            )
+            Subject(_format_labels(labels), mask(_value_or_increase(readings, params, view), timeline, "prometheus"))
             for labels, readings in sorted(_series(answers, params).items())
         ]
         empty_reason = "the query had no such series"

@@ -183,7 +183,8 @@ def _effect_of_run(context: JudgeContext, step: StepMatch, run: StepRun) -> Effe
     earliest, latest = _between_requests(run)
     for version in _evidence(context, step, run):
         since = min(version.earliest, version.t)
-        if version.t > run.begin and since <= latest:  # else it shows a later request, as of the next step
+        # Else it shows a later request, as of the next step. Without a proof, it happened when it was received.
+        if version.t > run.begin and since <= (latest if version.earliest < version.t else run.until):
             lo = max(earliest, since)
             return Effect(lo, max(lo, min(latest, version.t, version.latest)), version.order)
     return Effect(earliest, latest)

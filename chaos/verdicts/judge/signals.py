@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import structs
 from pydantic import AfterValidator, Field
 
-from chaos.core.assertion import Assertion, MaskingAssertion, Undecidable, WatchingAssertion
+from chaos.core.assertion import Assertion, MaskingAssertion, Undecidable, View, WatchingAssertion
 from chaos.core.recording import BlindWindow
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Timeline, Version
@@ -120,6 +120,19 @@ def mask_unobserved(subjects: SubjectSet, assertion: Assertion, timeline: Timeli
         return structs.replace(subject, signal=mask_unproven(signal, timeline, *needed))
 
     return replace(subjects, subjects=tuple(map(masked, subjects.one_by_one().subjects)), counted=None, each=None)
+
+
+def since_effect(view: View, make: Callable[[float], Signal]) -> Signal:
+    """What ``make`` makes of readings since the effect of the step; unknown where it depends on when that was."""
+    first, last = (make(moment) for moment in view.since)
+    if first == last:
+        return first
+    samples = []
+    for t in sorted({sample.t for signal in (first, last) for sample in signal.samples}):
+        one, other = first.at(t), last.at(t)
+        text = f"it depends on when the step took effect: {one.observation}"
+        samples.append(one.moved(t, math.inf) if one.value is other.value else Sample(t, None, one.seq, text))
+    return Signal(tuple(samples))
 
 
 def watched_since(timeline: Timeline, source: str) -> float:
