@@ -27,7 +27,7 @@ from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.text import escape_control
 from chaos.documents.manifests import LocatedObject, load_objects
-from chaos.documents.problems import did_you_mean
+from chaos.documents.wording import did_you_mean
 
 _FIELDS = {"nodes": "workers", "kubernetes": "kubernetes", "systemd": "systemd", "seed": "seed"}
 _DEFECTS = {"inhibitor-lost-after-cancel": "inhibitorLostAfterCancel"}
