@@ -74,8 +74,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     if any(map(is_experiment, files)):
         raise pytest.UsageError(
-            "experiments are not collected: no inventory is given; add --nodefall-inventory FILE, or nodefall_inventory "
-            "to the options of pytest in pyproject.toml"
+            "experiments are not collected: no inventory is given; "
+            "add --nodefall-inventory FILE, or nodefall_inventory to the options of pytest in pyproject.toml"
         )
 
 
