@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from chaos import __version__
-from chaos.cli.lazy import LazyGroup
+from chaos.cli.lazy import LazyGroup, add_log_options
 from chaos.cli.output import ProcessEnd, echo, open_standard_streams, redirect_to_null
 from chaos.core.errors import BadInput, Exit, NodefallError, UndoPending
 
@@ -39,6 +39,9 @@ def cli(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+add_log_options(cli, hidden=False)
 
 
 class TerminationSignal(KeyboardInterrupt):
@@ -86,7 +89,7 @@ def main(arguments: list[str]) -> int:
         message = _describe_error(error)
         with suppress(OSError):  # the exit code still reports the failure
             echo(*message.lines, err=True)
-        if "--json" in arguments:
+        if {"--json", "-o", "--output"} & {*arguments}:
             _echo_json(message)
         return message.code
     return int(result) if isinstance(result, int) else Exit.HELD

@@ -14,42 +14,54 @@ from typing import Any, TypeVar
 import click
 
 from chaos.cli.complete import DEFAULT_REPORTS, ExperimentPath, complete_experiment_file, complete_inventory_file
+from chaos.cli.output import OUTPUT
 from chaos.core.duration import parse_duration
 from chaos.core.errors import UsageError
 
 _VERBOSE = "chaos.cli.verbose"  # key in the metadata of a click context
-# Name: (group, short help), in the order of --help. The module ``commands`` of the group declares it.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("run", "Power off a node of a simulated cluster and report."),
-    "new": ("setup", "Write the skeleton of an experiment: what fails, what must hold."),
-    "init": ("setup", "Write the inventory of a cluster, from its kubeconfig; ends with doctor."),
-    "validate": ("reference", "Check experiments, inventories, game days and fleets, without a cluster."),
-    "doctor": ("setup", "Check which experiments a cluster and its hosts are ready for."),
-    "plan": ("run", "Select targets and show exactly what a run would send."),
-    "run": ("run", "Plan, inject, observe, roll back, judge and report."),
-    "rehearse": ("run", "Run an experiment on copies of a cluster, and show what would be lost."),
-    "compare": ("run", "Compare runs with what was predicted, or with each other."),
-    "undo": ("cluster", "Finish the pending undo of a run."),
-    "status": ("cluster", "Show the active run of a cluster, and its pending undo."),
-    "abort": ("cluster", "Stop the run on a cluster, from any machine, and wait for its undo."),
-    "watch": ("cluster", "Show a run of another process, or a cluster, in the browser."),
-    "judge": ("history", "Judge a run or a recording again, without a cluster."),
-    "report": ("history", "Render the report of a run again."),
-    "runs": ("history", "List the stored runs; runs prune deletes old ones."),
-    "show": ("history", "Show the verdicts of a stored run."),
-    "trend": ("history", "Show how measured durations of an experiment change over its runs."),
-    "rbac": ("reference", "Print the least permissions that experiments need on a cluster."),
-    "sudoers": ("reference", "Print the sudo rules that experiments need on hosts."),
-    "windows-rights": ("reference", "Print the rights that experiments need on Windows hosts."),
-    "gameday": ("gameday", "Game days: experiments in a window, behind gates, with one switch."),
-    "snapshot": ("cluster", "Copy the structure of a cluster into a file, for a lab."),
-    "lab": ("lab", "Start and stop the simulated cluster."),
-    "kind": ("kind", "Create and delete a cluster of containers with kind."),
-    "list": ("reference", "List actions, assertions and facts."),
-    "explain": ("reference", "Explain one action, assertion, fact or time word."),
-    "schema": ("reference", "Print the JSON Schema of experiments, inventories, game days and fleets."),
-    "completion": ("reference", "Print the completion script of a shell."),
+# Name: (folder, short help), by the sections and in the order of --help. The module ``commands`` of the folder has it.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start": {
+        "demo": ("run", "Power off a node of a simulated cluster and report."),
+        "new": ("setup", "Write the skeleton of an experiment."),
+        "init": ("setup", "Write the inventory of a cluster, from its kubeconfig."),
+    },
+    "Run": {
+        "doctor": ("setup", "Check which experiments a cluster is ready for."),
+        "plan": ("run", "Select targets and show exactly what a run would send."),
+        "run": ("run", "Run an experiment: plan, inject, undo, judge and report."),
+        "watch": ("cluster", "Show a run of another process, or a cluster, in the browser."),
+        "undo": ("cluster", "Finish the pending undo of a run."),
+        "abort": ("cluster", "Stop the run on a cluster, from any machine."),
+        "status": ("cluster", "Show the active run of a cluster, and its pending undo."),
+    },
+    "Look": {
+        "runs": ("history", "List the stored runs; runs prune deletes old ones."),
+        "show": ("history", "Show the verdicts of a stored run."),
+        "report": ("history", "Render the report of a run again."),
+        "trend": ("history", "Show how durations change over the runs of an experiment."),
+        "compare": ("run", "Compare runs with what was predicted, or with each other."),
+        "judge": ("history", "Judge a run or a recording again, without a cluster."),
+    },
+    "Prepare": {
+        "rehearse": ("run", "Run an experiment on copies of a cluster."),
+        "snapshot": ("cluster", "Copy the structure of a cluster into a file, for a lab."),
+        "gameday": ("gameday", "Run experiments in a window, behind gates."),
+    },
+    "More": {
+        "lab": ("lab", "Start and stop the simulated cluster."),
+        "kind": ("kind", "Create and delete a cluster of containers with kind."),
+        "list": ("reference", "List actions, assertions and facts."),
+        "explain": ("reference", "Explain one action, assertion, fact or time word."),
+        "validate": ("reference", "Check files, without a cluster."),
+        "rbac": ("reference", "Print the permissions that experiments need on a cluster."),
+        "sudoers": ("reference", "Print the sudo rules that experiments need on hosts."),
+        "windows-rights": ("reference", "Print the rights that experiments need on Windows hosts."),
+        "schema": ("reference", "Print the JSON Schema of all kinds of files."),
+        "completion": ("reference", "Print the completion script of a shell."),
+    },
 }
+COMMANDS = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
 
 
 class LazyGroup(click.Group):
@@ -77,8 +89,10 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, short) for name, (_, short) in COMMANDS.items()])
+        longest = max(map(len, COMMANDS))
+        for title, rows in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(longest), short) for name, (_, short) in rows.items()])
 
 
 def command(
@@ -93,14 +107,17 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def add_log_options(command: click.Command) -> click.Command:
-    """Add the options to ``command``, and to every command of a group. Idempotent."""
+def add_log_options(command: click.Command, *, hidden: bool = True) -> click.Command:
+    """Add the options to ``command``, and to every command of a group: they are global, and accepted anywhere.
+
+    Only the help of the root shows them. Idempotent.
+    """
     if isinstance(command, click.Group):
         for sub in command.commands.values():
             add_log_options(sub)
     is_run = not isinstance(command, click.Group) or command.invoke_without_command
     if is_run and not any(parameter.name == "log_file" for parameter in command.params):
-        command.params += [_verbose_option(), _log_file_option()]
+        command.params += [_verbose_option(hidden), _log_file_option(hidden)]
     return command
 
 
@@ -119,23 +136,25 @@ def is_verbose() -> bool:
     return bool(context and context.meta.get(_VERBOSE))
 
 
-def _verbose_option() -> click.Option:
+def _verbose_option(hidden: bool) -> click.Option:
     return click.Option(
         ["-v", "--verbose", "verbose"],
         count=True,
         expose_value=False,
         callback=_print_records,
+        hidden=hidden,
         help="Log to stderr; -vv also every API request and host command.",
     )
 
 
-def _log_file_option() -> click.Option:
+def _log_file_option(hidden: bool) -> click.Option:
     return click.Option(
         ["--log-file", "log_file"],
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         expose_value=False,
         callback=_write_records,
+        hidden=hidden,
         help="Append a debug log to this file.",
     )
 
@@ -165,8 +184,38 @@ def _write_records(ctx: click.Context, _: click.Parameter, path: Path | None) ->
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-result_option = click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object on stdout.")
+
+
+def document_option(text: str) -> Callable[[_F], _F]:
+    """``--json``, and ``--output`` as kubectl has it: the command's ``as_json``. ``text``: help of the first."""
+
+    def add(function: _F) -> _F:
+        as_json = click.option("--json", "as_json", is_flag=True, callback=_or_output, help=text)
+        return as_json(_output_option(function))
+
+    return add
+
+
+def _or_output(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    return value or OUTPUT in ctx.meta
+
+
+def _note_output(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value:
+        ctx.meta[OUTPUT] = value
+
+
+_output_option = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["json", "yaml"]),
+    is_eager=True,
+    expose_value=False,
+    callback=_note_output,
+    help="As --json, or the same in YAML.",
+)
+json_option = document_option("Print one JSON object on stdout.")
+result_option = document_option("Print the result as one JSON object on stdout.")
 plain_option = click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress: print the result only.")
 jobs_option = click.option(

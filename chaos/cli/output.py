@@ -17,6 +17,7 @@ from chaos.core.errors import Exit, Refused, UsageError
 from chaos.core.files import private_opener
 from chaos.core.text import escape_control, escape_for_encoding, redact, redact_bytes
 
+OUTPUT = "chaos.cli.output"  # key in the metadata of a click context: json or yaml
 _CLOSED_PIPES: set[int] = set()
 _GENERATIONS = (50_000, 20, 100)
 
@@ -195,10 +196,30 @@ def print_error(text: str) -> None:
         click.echo(escape_for_encoding(text, sys.stderr.encoding), err=True, nl=False)
 
 
+def print_document(document: Any) -> None:
+    """Print an object on stdout: as JSON, or as YAML with ``--output yaml``."""
+    import json  # noqa: PLC0415 - slow, and only needed with --json
+
+    click.echo(as_output(json.dumps(document, indent=2)))
+
+
+def as_output(text: str) -> str:
+    """JSON as it is, or the same in YAML with ``--output yaml``."""
+    context = click.get_current_context(silent=True)
+    if context is None or context.meta.get(OUTPUT) != "yaml":
+        return text
+    import json  # noqa: PLC0415 - slow, and only needed here
+
+    from chaos.documents.yaml_text import dump  # noqa: PLC0415
+
+    written = dump([json.loads(text)])
+    return written if text.endswith("\n") else written.removesuffix("\n")
+
+
 def echo_document(document: str, exit_code: int) -> int:
     """Print the result on stdout; the exit code, which is not 0 if the write fails."""
     try:
-        click.echo(document, nl=False)
+        click.echo(as_output(document), nl=False)
     except OSError:
         return exit_code or Exit.INCONCLUSIVE
     return exit_code

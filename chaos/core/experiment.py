@@ -224,7 +224,7 @@ class Moment(Model):
 
 def parse_moment(text: str) -> Moment:
     """``power-off``, ``end(power-off)``, ``power-off + 90s`` or ``90s``. Raises ValueError."""
-    head, plus, tail = text.partition(" + ")
+    head, plus, tail = text.partition("+")
     if plus:
         offset = parse_duration(tail.strip())
     elif head[:1].isdigit() and not head.startswith("end("):

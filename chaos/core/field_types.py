@@ -12,7 +12,16 @@ import re
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from chaos.core.duration import parse_bound, parse_duration
 
@@ -42,10 +51,19 @@ def _require_unit(value: Any) -> Any:
     return value
 
 
+def _no_text(value: Any) -> Any:
+    if isinstance(value, str | int) and not isinstance(value, bool):  # pydantic takes "True", "yes" and 1
+        raise PydanticCustomError("bool_type", "expected true or false")
+    return value
+
+
 NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 
 
 Name = Annotated[str, Field(pattern=NAME)]
+
+
+Flag = Annotated[bool, BeforeValidator(_no_text)]
 
 
 BoundText = Annotated[

@@ -14,6 +14,7 @@ from chaos.core.field_types import (
     CrashTool,
     DurationText,
     Factor,
+    Flag,
     Metadata,
     Model,
     Secret,
@@ -66,19 +67,19 @@ class Cluster(Model):
     kubeconfig: str
     context: str | None = None
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
-    allow_node_proxy: bool = Field(False, alias="allowNodeProxy")
+    allow_node_proxy: Flag = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
     controller_manager: ControllerManager | None = Field(None, alias="controllerManager")
     namespace: NamespaceName = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
     journal_key: Secret | None = Field(
         None, alias="journalKey", description="signs the journals in the cluster; at least 16 characters"
     )
-    events: bool = Field(True, description="write an Event on each Node at inject and undo")
+    events: Flag = Field(True, description="write an Event on each Node at inject and undo")
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
     slack: Factor = Field(
         1.0, description="multiplies the durations of deadlines with timing: loose, for slow machines"
     )
-    simulated: bool = Field(False, description="a lab, marked as such in reports")
+    simulated: Flag = Field(False, description="a lab, marked as such in reports")
     time_source: TimeSource | None = Field(None, alias="timeSource")
 
 
@@ -111,10 +112,10 @@ class Connection(Model):
     )
     user: str | None = None
     port: StrictInt | None = Field(None, ge=1, le=65535)
-    sudo: bool | None = None
+    sudo: Flag | None = None
     identity_file: str | None = Field(None, alias="identityFile")
     known_hosts: str | None = Field(None, alias="knownHosts")
-    agent: bool | None = Field(None, description="offer the keys of the SSH agent; default true")
+    agent: Flag | None = Field(None, description="offer the keys of the SSH agent; default true")
     proxy_jump: list[str] | None = Field(
         None, alias="proxyJump", description="hosts of this inventory or user@address:port"
     )
@@ -233,15 +234,15 @@ class Lab(Model):
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field(
         "always", alias="inhibitorLostAfterCancel", description="real ones usually do; seeded: in four of five cases"
     )
-    disable_force_detach_on_timeout: bool = Field(
+    disable_force_detach_on_timeout: Flag = Field(
         False, alias="disableForceDetachOnTimeout", description="of the controller manager"
     )
     register_with_taints: list[NodeTaint] = Field(
         [], alias="registerWithTaints", description="of the workers' kubelets: taints of new Nodes"
     )
     swap: Quantity = Field("", description="of the workers, in /etc/fstab: on after each boot; as 2Gi")
-    swapped_off: bool = Field(False, alias="swappedOff", description="swap is off at first, until the next boot")
-    fail_swap_on: bool = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")
+    swapped_off: Flag = Field(False, alias="swappedOff", description="swap is off at first, until the next boot")
+    fail_swap_on: Flag = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")
     control_plane_labels: dict[str, str] = Field({}, alias="controlPlaneLabels", description="more labels of its Node")
     shared_identity: list[Literal["machine-id", "system-uuid", "boot-id", "host-key"]] = Field(
         [], alias="sharedIdentity", description="the same on all machines, as on clones of one image"
@@ -249,13 +250,13 @@ class Lab(Model):
     kubelet_identity: Literal["certificate", "hostname-override", "none"] = Field(
         "certificate", alias="kubeletIdentity", description="what names the Node on its host"
     )
-    machine_id_per_boot: bool = Field(
+    machine_id_per_boot: Flag = Field(
         False, alias="machineIdPerBoot", description="a new machine ID at each boot, as on kind's nodes (Linux)"
     )
     per_boot: list[Literal["container-id", "host-key", "address"]] = Field(
         [], alias="perBoot", description="what else is another one after each boot"
     )
-    power_lies: bool = Field(False, alias="powerLies", description="power controls answer, and do nothing")
+    power_lies: Flag = Field(False, alias="powerLies", description="power controls answer, and do nothing")
     rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
     breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
     seed: int = 1

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from chaos.core.errors import BadInput, Problem, bad_input
 from chaos.core.files import missing_file_hint, refuse_writable_by_others
-from chaos.documents.problems import Cursor, ErrorCollector, did_you_mean
+from chaos.documents.problems import Cursor, ErrorCollector
+from chaos.documents.wording import did_you_mean
 from chaos.documents.yaml_tree import MappingNode, Node, ScalarNode, child_of, compose
 
 MAX_BYTES = 2 * 1024 * 1024

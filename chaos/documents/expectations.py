@@ -12,7 +12,8 @@ from chaos.core.assertion import Assertion
 from chaos.core.duration import parse_bound
 from chaos.core.experiment import parse_moment
 from chaos.core.registry import PluginRegistry
-from chaos.documents.problems import Cursor, check_model, did_you_mean
+from chaos.documents.problems import Cursor, check_model
+from chaos.documents.wording import did_you_mean
 
 _TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "timing", "baseline", "order")
 _PER_POD = ("pods", "pods-started", "grace-respected")

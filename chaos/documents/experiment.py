@@ -14,7 +14,8 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents.document import open_document, read_document
 from chaos.documents.expectations import DeclaredNames, check_expectations, find_plugin, report_duplicates
 from chaos.documents.manifests import load_manifests
-from chaos.documents.problems import Cursor, check_document, did_you_mean
+from chaos.documents.problems import Cursor, check_document
+from chaos.documents.wording import did_you_mean
 from chaos.documents.yaml_tree import MappingEntry, MappingNode, Mark, Node, ScalarNode, SequenceNode
 
 T = TypeVar("T")
@@ -69,7 +70,8 @@ def _check_steps(steps: list[Cursor], targets: list[str], registry: PluginRegist
     for index, step in enumerate(steps):
         target = step.get("target")
         if target.text and target.text not in targets:
-            target.report(f"unknown target {target.text!r}", did_you_mean(target.text, targets))
+            node = f"for a node of this name add {target.text}: {{nodes: [{target.text}]}} to spec.targets"
+            target.report(f"unknown target {target.text!r}", did_you_mean(target.text, targets, otherwise=node))
         _check_action(step, registry, allow)
         _check_after(step.get("after"), names, index)
         _check_later_step(step, steps[index + 1 :], registry)

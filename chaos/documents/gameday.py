@@ -17,7 +17,8 @@ from chaos.documents.document import open_document
 from chaos.documents.expectations import DeclaredNames, check_expectations, parameter_key, report_duplicates
 from chaos.documents.experiment import load_experiment, load_referenced, load_with_overrides
 from chaos.documents.inventory import load_inventory
-from chaos.documents.problems import Cursor, check_document, did_you_mean
+from chaos.documents.problems import Cursor, check_document
+from chaos.documents.wording import did_you_mean
 from chaos.gameday.calendar import Calendar, starts, times
 from chaos.gameday.document import GameDay
 from chaos.gameday.fleet_document import Fleet

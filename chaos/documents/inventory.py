@@ -14,7 +14,8 @@ from chaos.core.errors import UsageError
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Inventory, Lab
 from chaos.documents.document import open_document, read_document
-from chaos.documents.problems import Cursor, ErrorCollector, check_document, check_model, did_you_mean
+from chaos.documents.problems import Cursor, ErrorCollector, check_document, check_model
+from chaos.documents.wording import did_you_mean
 from chaos.documents.yaml_tree import MappingNode, Node, ScalarNode
 
 _CONNECTION = (("identityFile",), ("knownHosts",))

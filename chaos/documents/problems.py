@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -13,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from chaos.core.errors import BadInput, Problem
-from chaos.core.field_types import NAME
+from chaos.documents.wording import MAPPING_TYPES, MISSING, USUAL_KEYS, did_you_mean, format_detail, mapping_hint
 from chaos.documents.yaml_tree import (
     MappingEntry,
     MappingNode,
@@ -117,16 +116,6 @@ class Cursor:
             self.errors.add(self.entry.key, message, hint)
 
 
-def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Hint with the nearest name, else with all names if there are few, else ""."""
-    names = sorted(known)
-    folded = {name.casefold(): name for name in names}
-    nearest = get_close_matches(wrong.casefold(), folded, 1, 0.6)
-    if nearest:
-        return f"did you mean {folded[nearest[0]]!r}?"
-    return f"known are {', '.join(names)}" if 0 < len(names) <= 12 else ""
-
-
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -141,8 +130,15 @@ def check_model(model: type[M], root: Node, value: Any, errors: ErrorCollector) 
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            _add(model, root, detail, errors)
+        details = error.errors(include_url=False)
+        renamed = {
+            (*detail["loc"][:-1], USUAL_KEYS.get(str(detail["loc"][-1])))
+            for detail in details
+            if detail["type"] == "extra_forbidden"
+        }
+        for detail in details:
+            if detail["loc"] not in renamed:  # missing, as it is there by another name
+                _add(model, root, detail, errors)
     return None
 
 
@@ -152,104 +148,20 @@ def _add(model: type[BaseModel], root: Node, detail: ErrorDetails, errors: Error
     if kind == "extra_forbidden":
         key = str(detail["loc"][-1])
         known = _keys(model, place.path[:-1]) - {key}  # valid in another member of a union
-        errors.add(place.entry.key, f"unknown key {key!r}", did_you_mean(key, known))
+        usual = USUAL_KEYS.get(key)
+        hint = f"did you mean {usual!r}?" if usual in known else did_you_mean(key, known)
+        errors.add(place.entry.key, f"unknown key {key!r}", hint)
     elif kind == "missing":
-        errors.add(place.entry.key, f"missing key {str(detail['loc'][-1])!r}")
+        key = str(detail["loc"][-1])
+        errors.add(place.entry.key, f"missing key {key!r}", MISSING.get(key, ""))
     else:
-        message, hint = _format(detail)
+        message, hint = format_detail(detail)
+        if kind in MAPPING_TYPES:
+            hint = mapping_hint(str(place.path[-1]) if place.path else "", detail["input"])
         if kind == "string_pattern_mismatch":
             hint = hint or _description(model, place.path)
         is_key = detail["loc"][-1:] == ("[key]",)
         errors.add(place.entry.key if is_key else place.entry.node.mark, message, hint)
-
-
-def _format(detail: ErrorDetails) -> tuple[str, str]:
-    """Message and hint."""
-    context: dict[str, Any] = detail.get("ctx", {})
-    given = detail["input"]
-    formatter = _FORMATTERS.get(detail["type"])
-    if formatter:
-        return formatter(given, context)
-    return detail["msg"].removeprefix("Value error, "), ""
-
-
-def describe_value(value: Any) -> str:
-    """Description of a value, for "expected text, got ..."."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return f"the number {value}"
-    if isinstance(value, str):
-        return f"the text {value[:60]!r}"
-    return "a list" if isinstance(value, Sequence) else "a mapping"
-
-
-def _format_expected(what: str) -> Callable[[Any, dict[str, Any]], tuple[str, str]]:
-    return lambda given, _: (f"expected {what}, got {describe_value(given)}", "")
-
-
-def _format_text(given: Any, _: dict[str, Any]) -> tuple[str, str]:
-    return f"expected text, got {describe_value(given)}", "quote it" if isinstance(given, bool | int | float) else ""
-
-
-def _format_choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
-    expected = str(context.get("expected", ""))
-    names = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
-    hint = did_you_mean(given, names) if isinstance(given, str) and len(names) > 1 else ""
-    return f"expected {expected}, got {describe_value(given)}", hint
-
-
-def _format_pattern(given: Any, context: dict[str, Any]) -> tuple[str, str]:
-    text, pattern = f"{str(given)[:80]!r}", context.get("pattern")
-    if pattern == NAME:
-        return f"invalid name {text}", "use lower-case letters, digits and, inside, -; at most 63 characters"
-    return f"{text} does not match {pattern}", ""
-
-
-def _format_missing_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
-    return f"missing key {context['discriminator']}", ""
-
-
-def _format_unknown_discriminator(_: Any, context: dict[str, Any]) -> tuple[str, str]:
-    return _format_choice(context["tag"], {"expected": context["expected_tags"]})
-
-
-def _format_too_short(_: Any, context: dict[str, Any]) -> tuple[str, str]:
-    least = context.get("min_length", 1)
-    return ("must not be empty" if least == 1 else f"needs at least {least} items"), ""
-
-
-_MAPPING = _format_expected("a mapping (key: value)")
-_WHOLE = _format_expected("a whole number")
-_NUMBER = _format_expected("a number")
-_BOOLEAN = _format_expected("true or false")
-_FORMATTERS: dict[str, Callable[[Any, dict[str, Any]], tuple[str, str]]] = {
-    "string_type": _format_text,
-    "string_pattern_mismatch": _format_pattern,
-    "int_type": _WHOLE,
-    "int_parsing": _WHOLE,
-    "int_from_float": _WHOLE,
-    "float_type": _NUMBER,
-    "float_parsing": _NUMBER,
-    "bool_type": _BOOLEAN,
-    "bool_parsing": _BOOLEAN,
-    "list_type": _format_expected("a list"),
-    "tuple_type": _format_expected("a list"),
-    "dict_type": _MAPPING,
-    "model_type": _MAPPING,
-    "model_attributes_type": _MAPPING,
-    "literal_error": _format_choice,
-    "enum": _format_choice,
-    "union_tag_not_found": _format_missing_discriminator,
-    "union_tag_invalid": _format_unknown_discriminator,
-    "too_short": _format_too_short,
-    "string_too_short": _format_too_short,
-    "greater_than_equal": lambda given, c: (f"must be at least {c['ge']}, not {given}", ""),
-    "greater_than": lambda given, c: (f"must be more than {c['gt']}, not {given}", ""),
-    "less_than_equal": lambda given, c: (f"must be at most {c['le']}, not {given}", ""),
-}
 
 
 def _keys(model: type[BaseModel], path: Path) -> set[str]:

@@ -96,8 +96,21 @@ def test_the_entry_point_is_importable_and_imports_nothing_slow() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_without_an_inventory_nothing_is_collected(workspace: pytest.Pytester) -> None:
-    assert collected(workspace) == []
+def test_experiments_alone_need_an_inventory(workspace: pytest.Pytester) -> None:
+    result = workspace.runpytest_inprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*no inventory is given; add --nodefall-inventory FILE*"])
+
+
+def test_without_an_inventory_other_tests_run(workspace: pytest.Pytester) -> None:
+    workspace.makepyfile(test_other="def test_other(): pass")
+    result = workspace.runpytest_inprocess()
+    result.assert_outcomes(passed=1)
+
+
+def test_other_files_are_no_experiments(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".yaml", values="a: 1", map="apiVersion: nodefall.dev/v1alpha1\nkind: Statements\n")
+    assert pytester.runpytest_inprocess().ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,13 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", [*sorted(COMMANDS.keys() - GROUPS), *COMMANDS_OF_GROUPS])
-def test_every_command_has_the_options(name: str) -> None:
-    text = CliRunner().invoke(cli, [*name.split(), "--help"]).output
+def test_every_command_takes_the_options_and_leaves_them_to_the_help_of_the_root(name: str) -> None:
+    text = CliRunner().invoke(cli, ["-v", *name.split(), "-v", "--help"])
+    assert (text.exit_code, "--log-file" in text.output) == (0, False)
+
+
+def test_the_help_of_the_root_has_the_global_options() -> None:
+    text = CliRunner().invoke(cli, ["--help"]).output
     assert "-v, --verbose" in text
     assert "--log-file FILE" in text
 

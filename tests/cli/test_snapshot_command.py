@@ -97,4 +97,4 @@ def test_a_file_that_is_no_snapshot(tmp_path: Path) -> None:
     done = command("lab", "up", "--snapshot", "s.gz", cwd=tmp_path, XDG_STATE_HOME=state)
     assert done.returncode == 64
     assert "s.gz: not a snapshot: Not a gzipped file" in done.stderr
-    assert command("lab", "status", "--json", cwd=tmp_path, XDG_STATE_HOME=state).stdout == '{"labs": []}\n'
+    assert json.loads(command("lab", "status", "--json", cwd=tmp_path, XDG_STATE_HOME=state).stdout) == {"labs": []}

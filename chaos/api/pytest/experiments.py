@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("nodefall")
 _API_VERSION = re.compile(r"""^["']?apiVersion["']?\s*:\s*["']?nodefall\.dev/""", re.MULTILINE)
-_INVENTORY = re.compile(r"""^["']?kind["']?\s*:\s*["']?Inventory\b""", re.MULTILINE)
+_NOT_RUN = re.compile(r"""^["']?kind["']?\s*:\s*["']?(Inventory|Statements)\b""", re.MULTILINE)
 _MARK = re.compile(r"[\w./+\[\]\\-]+")  # a single name for -m
 
 
 def is_experiment(path: Path) -> bool:
-    """Whether a file is a nodefall document other than an inventory. It is validated when it is collected."""
+    """Whether a file is a nodefall document that can be run. It is validated when it is collected."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    return bool(_API_VERSION.search(text)) and not _INVENTORY.search(text)
+    return bool(_API_VERSION.search(text)) and not _NOT_RUN.search(text)
 
 
 class ExperimentFile(pytest.File):

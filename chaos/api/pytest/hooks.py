@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chaos.api.pytest.experiments import ExperimentFile, Runner
 
 SUFFIXES = (".yaml", ".yml")
+_NOT_COLLECTED = pytest.StashKey[list[Path]]()  # YAML files, which may be experiments
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,7 +52,10 @@ def _inventory(config: pytest.Config) -> Path | None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ExperimentFile | None:
     """Collect a YAML file if it is an experiment."""
-    if RUNNER not in parent.config.stash or file_path.suffix not in SUFFIXES:
+    if file_path.suffix not in SUFFIXES:
+        return None
+    if RUNNER not in parent.config.stash:
+        parent.config.stash.setdefault(_NOT_COLLECTED, []).append(file_path)
         return None
     from chaos.api.pytest.experiments import ExperimentFile, is_experiment
 
@@ -59,6 +63,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Experiment
         return None
     file: ExperimentFile = ExperimentFile.from_parent(parent, path=file_path)
     return file
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """A session of experiments alone needs an inventory. Raises UsageError, with which pytest exits with 4."""
+    files = session.config.stash.get(_NOT_COLLECTED, [])
+    if session.items or not files:
+        return
+    from chaos.api.pytest.experiments import is_experiment
+
+    if any(map(is_experiment, files)):
+        raise pytest.UsageError(
+            "experiments are not collected: no inventory is given; "
+            "add --nodefall-inventory FILE, or nodefall_inventory to the options of pytest in pyproject.toml"
+        )
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_run
-from chaos.cli.lazy import cluster_option, command, inventory_option, json_option, reports_option
+from chaos.cli.lazy import cluster_option, command, document_option, inventory_option, json_option, reports_option
 
 
 @command(
@@ -159,7 +159,7 @@ def watch_command(**options: Any) -> int:
     metavar="N",
     help="Contact N hosts of each OS image and kernel over SSH, for their systemd.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the header of the snapshot as one JSON object on stdout.")
+@document_option("Print the header of the snapshot as one JSON object on stdout.")
 def snapshot_command(**options: Any) -> int:
     """Copy the structure of a cluster into a file, from which nodefall lab up makes a lab. Changes nothing.
 

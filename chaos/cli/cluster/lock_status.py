@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from chaos.app.watch import NO_RUN, ClusterFollower, RunFollower, active_run, is
 from chaos.app.wiring.connect import connect_cluster, inventory_path
 from chaos.app.wiring.lock import held_lock
 from chaos.cli.lazy import seconds_of
-from chaos.cli.output import echo, echo_progress
+from chaos.cli.output import echo, echo_progress, print_document
 from chaos.cli.run.run import announce
 from chaos.cluster.journal_mirror import pending_runs
 from chaos.cluster.lease import LeaseRecord, read_lock, request_abort
@@ -82,7 +81,7 @@ def _echo_status(connection: ClusterConnection, clock: SystemClock, as_json: boo
     holder = record if record and record.holder else None
     alive = holder is not None and holder.is_recent(clock.now())
     if as_json:
-        click.echo(json.dumps(_document(connection, holder, alive, pending)))
+        print_document(_document(connection, holder, alive, pending))
     else:
         echo(_describe_holder(holder, alive, clock.now()))
         for run in pending:

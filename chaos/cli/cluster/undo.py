@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shlex
@@ -13,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 from pydantic import ValidationError
 
 from chaos.app.undo.elsewhere import learn_of_run
@@ -21,7 +19,7 @@ from chaos.app.undo.finish import Undone, UndoRequest, finish_undo
 from chaos.app.undo.pending import guard_pending_undo
 from chaos.app.undo.sources import import_run, load_info, pending_runs
 from chaos.app.wiring.logs import run_log
-from chaos.cli.output import echo
+from chaos.cli.output import echo, print_document
 from chaos.cli.run.live import BestEffortProgress, make_progress
 from chaos.cli.run.plan import confirm_acceptance, confirm_entries, describe_rejected
 from chaos.cluster.replica import ReplicaEntry
@@ -50,7 +48,7 @@ def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
     scope = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
     rows, unreadable = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
     if as_json:
-        click.echo(json.dumps(with_former_key({"pendingUndo": rows, "unreadable": unreadable})))
+        print_document(with_former_key({"pendingUndo": rows, "unreadable": unreadable}))
     for row in rows if not as_json else ():
         echo(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
     for message in unreadable:
@@ -160,7 +158,7 @@ def _echo_result(directory: Path, undone: Undone, as_json: bool) -> int:
     if as_json:
         results = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in undone.results]
         document = {"run": str(directory), "undone": results, "pendingUndo": pending, "rejected": rejected}
-        click.echo(json.dumps(with_former_key(document)))
+        print_document(with_former_key(document))
     for entry in pending:
         echo(on_node(f"pending undo: {entry['step']} ({entry['action']})", entry["node"]), err=True)
     for each in undone.rejected:

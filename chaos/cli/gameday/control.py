@@ -27,7 +27,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.documents.document import expect_kind, read_document
-from chaos.documents.problems import did_you_mean
+from chaos.documents.wording import did_you_mean
 from chaos.documents.yaml_tree import ScalarNode, child_of
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.gameday.state import Approval, DayState, DayStatus, RunStatus, describe, exit_code

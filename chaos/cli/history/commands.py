@@ -17,6 +17,7 @@ from chaos.cli.complete import (
 )
 from chaos.cli.lazy import (
     command,
+    document_option,
     examples,
     experiment_argument,
     file_option,
@@ -94,7 +95,7 @@ def report_command(**options: Any) -> None:
 )
 @click.argument("run", shell_complete=complete_run)
 @stored_runs_option
-@click.option("--json", "as_json", is_flag=True, help="Print the stored result as one JSON object on stdout.")
+@document_option("Print the stored result as one JSON object on stdout.")
 def show_command(**options: Any) -> None:
     """Show the verdicts of RUN: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last or a run ID.
 
@@ -194,7 +195,7 @@ def prune_command(**options: Any) -> int:
 @click.option("--format", "format_", type=click.Choice(["text", "html", "json"]), default="text", show_default=True)
 @file_option("--out", "Write to this file instead of stdout.")
 @stored_runs_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout: --format json.")
+@document_option("Print one JSON object on stdout: --format json.")
 def trend_command(**options: Any) -> None:
     """Show the durations that the runs of EXPERIMENT measured: median, middle half of the values, change points.
 

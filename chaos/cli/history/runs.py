@@ -13,7 +13,7 @@ import click
 
 from chaos import __version__
 from chaos.cli.lazy import require_reports, seconds_of
-from chaos.cli.output import echo, echo_encodable, write
+from chaos.cli.output import as_output, echo, echo_encodable, print_document, write
 from chaos.core.clock.system import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.result import StoredRun
@@ -54,7 +54,7 @@ def list_runs(reports: Path, run_filter: RunFilter, as_json: bool) -> None:
     runs = read_runs(reports)
     listed = [run for run in runs if run_filter.admits(run)]
     if as_json:
-        click.echo(json.dumps({"runs": [run_row(run) for run in listed]}, indent=2))
+        print_document({"runs": [run_row(run) for run in listed]})
     elif listed:
         echo_encodable(*runs_table(listed, __version__))
     else:
@@ -94,7 +94,7 @@ def prune_runs(options: PruneOptions) -> int:
                 failures.append((decision, error))
     if options.as_json:
         staying += [(decision, failure.message) for decision, failure in failures]
-        click.echo(json.dumps(_document(doomed if options.dry_run else deleted, staying, options.dry_run), indent=2))
+        print_document(_document(doomed if options.dry_run else deleted, staying, options.dry_run))
     else:
         _conclude(doomed, deleted, options)
     echo(*(f"error: {failure.message}" for _, failure in failures), err=True)
@@ -203,5 +203,5 @@ def _render(found: Trend, format_: str, encoding: str) -> str:
     if format_ == "html":
         return trend_page(found).rstrip("\n")
     if format_ == "json":
-        return json.dumps(trend_document(found), indent=2)
+        return as_output(json.dumps(trend_document(found), indent=2))
     return "\n".join(trend_text(found, encoding))

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from chaos.cli.lazy import command, examples
-from chaos.cli.output import echo_progress
+from chaos.cli.lazy import command, document_option, examples
+from chaos.cli.output import echo_progress, print_document
 
 _NAME = click.option("--name", default="nodefall", show_default=True, help="Name of the cluster.")
 _OUT = click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="The inventory's file. [default: NAME.yaml]"
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+_JSON = document_option("Print one JSON object on stdout.")
 
 
 @click.group(epilog=examples("nodefall kind up", "nodefall kind down"))
@@ -50,7 +50,6 @@ def up_command(
     Takes some minutes. A cluster that does not become ready is deleted, unless --retain is given.
     KIND_EXPERIMENTAL_PROVIDER=podman selects podman.
     """
-    import json
     import os
     import shlex
 
@@ -60,7 +59,10 @@ def up_command(
     options = UpOptions(name, out or Path(f"{name}.yaml"), kubernetes, image, config, retain)
     created = up(options, find_tools(os.environ), echo_progress)
     run = f"nodefall run partition-ridden-out --inventory {shlex.quote(str(options.out))} --yes"
-    click.echo(json.dumps(created) if as_json else f"the cluster {name} is up: {', '.join(created['nodes'])}\n  {run}")
+    if as_json:
+        print_document(created)
+        return
+    click.echo(f"the cluster {name} is up: {', '.join(created['nodes'])}\n  {run}")
 
 
 @command(
@@ -74,7 +76,6 @@ def up_command(
 @_JSON
 def down_command(name: str, out: Path | None, as_json: bool) -> None:
     """Delete the cluster, its kubeconfig and its inventory. Idempotent."""
-    import json
     import os
 
     from chaos.cli.kind.tools import find_tools
@@ -82,4 +83,7 @@ def down_command(name: str, out: Path | None, as_json: bool) -> None:
 
     deleted = down(UpOptions(name, out or Path(f"{name}.yaml")), find_tools(os.environ))
     text = f"the cluster {name} was deleted" if deleted else f"no kind cluster {name!r}"
-    click.echo(json.dumps({"name": name, "deleted": deleted}) if as_json else text)
+    if as_json:
+        print_document({"name": name, "deleted": deleted})
+    else:
+        click.echo(text)

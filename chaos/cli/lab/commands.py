@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_lab
-from chaos.cli.lazy import command, examples, file_option, result_option
-from chaos.cli.output import echo_progress
+from chaos.cli.lazy import command, document_option, examples, file_option, result_option
+from chaos.cli.output import echo_progress, print_document
 
 
 @click.group(
@@ -36,7 +35,7 @@ def lab_command() -> None:
     of=lab_command,
     name="breakages",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@document_option("Print one JSON array.")
 def breakages_command(as_json: bool) -> None:
     """List the deliberate defects of the simulated cluster, with which experiments fail."""
     from chaos.lab.facade import BREAKAGES
@@ -45,7 +44,7 @@ def breakages_command(as_json: bool) -> None:
         rows = [
             asdict(item) | {"unseen": item.unobservable_reason} for item in BREAKAGES.values()
         ]  # unseen: key of 0.1.0
-        click.echo(json.dumps(rows, indent=2))
+        print_document(rows)
         return
     formatter = click.HelpFormatter(width=120, max_width=120)
     for rule in sorted({item.rule for item in BREAKAGES.values()}):
@@ -121,7 +120,7 @@ def breakages_command(as_json: bool) -> None:
     default=False,
     help="Run until Ctrl-C, SIGTERM or lab down, then stop the lab. Default: leave it running.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the lab as one JSON object on stdout.")
+@document_option("Print the lab as one JSON object on stdout.")
 def up_command(  # noqa: PLR0913 - one per option
     *,
     inventory: Path | None,
@@ -164,20 +163,19 @@ def up_command(  # noqa: PLR0913 - one per option
 )
 @click.argument("name", required=False, shell_complete=complete_lab)
 @click.option("--all", "everything", is_flag=True, help="All labs of this user.")
-@click.option("--json", "as_json", is_flag=True, help="Print the names as one JSON object on stdout.")
+@document_option("Print the names as one JSON object on stdout.")
 def down_command(name: str | None, everything: bool, as_json: bool) -> None:
     """Stop the lab NAME (default: lab) and remove its files, also those of a dead lab.
 
     Exit code: 0 it is removed; 4 refused, as its process cannot be identified; 64 unknown lab.
     """
-    import json
 
     from chaos.cli.lab.status import down_all, select_labs
 
     names = select_labs(name, everything)
     down_all(names, echo_progress)
     if as_json:
-        click.echo(json.dumps({"down": names}))
+        print_document({"down": names})
 
 
 @command(
@@ -186,18 +184,17 @@ def down_command(name: str | None, everything: bool, as_json: bool) -> None:
     of=lab_command,
     name="status",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the labs as one JSON object on stdout.")
+@document_option("Print the labs as one JSON object on stdout.")
 def status_command(as_json: bool) -> int:
     """Show the labs of this user, and how to reach them.
 
     Exit code: 0 all of them run, or there is none; 2 one is dead, does not respond, or is starting.
     """
-    import json
 
     from chaos.cli.lab.status import exit_code, inspect_all, table
 
     labs = inspect_all()
-    click.echo(json.dumps({"labs": labs}) if as_json else table(labs))
+    print_document({"labs": labs}) if as_json else table(labs)
     return exit_code(labs)
 
 

@@ -19,7 +19,7 @@ from chaos.app.labs import LabServeOptions, RunningLab, start_lab
 from chaos.cli.lab.status import next_steps, to_dict
 from chaos.cli.lab.workload import READY_TIMEOUT, apply, wait_for_nodes, wait_for_workload
 from chaos.cli.lab_state import LabDirectory, LabState, lab_names, remove_copy, start_ticks
-from chaos.cli.output import is_closed_pipe, write
+from chaos.cli.output import as_output, is_closed_pipe, write
 from chaos.cluster.client import connect
 from chaos.core.clock import RemoteClock, SystemClock
 from chaos.core.duration import format_duration
@@ -27,7 +27,7 @@ from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
 from chaos.core.inventory import Inventory, Lab
 from chaos.core.text import escape_control
 from chaos.documents.manifests import LocatedObject, load_objects
-from chaos.documents.problems import did_you_mean
+from chaos.documents.wording import did_you_mean
 
 _FIELDS = {"nodes": "workers", "kubernetes": "kubernetes", "systemd": "systemd", "seed": "seed"}
 _DEFECTS = {"inhibitor-lost-after-cancel": "inhibitorLostAfterCancel"}
@@ -125,7 +125,7 @@ def up(options: UpOptions, echo: Callable[[str], None], as_json: bool) -> None:
         state.ready = True
         directory.write(state)
         document = to_dict(directory, state)
-        _print(json.dumps(document) if as_json else next_steps(document))
+        _print(as_output(json.dumps(document, indent=2)) if as_json else next_steps(document))
         if options.foreground:
             _wait(lab, echo)
         else:

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from chaos.cli.complete import complete_any_document, complete_explained
-from chaos.cli.lazy import command, experiment_argument, inventory_option
+from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option
 
 
 @command(
@@ -25,7 +25,7 @@ from chaos.cli.lazy import command, experiment_argument, inventory_option
     type=click.Path(path_type=Path),
     metavar="FILE...",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@document_option("Print one JSON object.")
 def validate_command(**options: Any) -> int:
     """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion."""
     from chaos.cli.reference import validate
@@ -39,7 +39,7 @@ def validate_command(**options: Any) -> int:
     "nodefall list facts --json",
 )
 @click.argument("kind", required=False, type=click.Choice(["actions", "assertions", "facts", "host-facts"]))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@document_option("Print one JSON object.")
 def list_command(**options: Any) -> None:
     """List actions, assertions, facts in bounds and facts of hosts; `list facts` has both kinds of facts."""
     from chaos.cli.reference import explain
@@ -55,7 +55,7 @@ def list_command(**options: Any) -> None:
     "nodefall explain within",
 )
 @click.argument("name", shell_complete=complete_explained)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@document_option("Print one JSON object.")
 def explain_command(**options: Any) -> None:
     """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example."""
     from chaos.cli.reference import explain
@@ -108,7 +108,7 @@ def script_of(shell: str) -> str:
 @click.option("--name", default="nodefall", show_default=True, help="Name of the roles and bindings.")
 @click.option("--snapshot", is_flag=True, help="Also what nodefall snapshot reads.")
 @inventory_option("For its cluster.namespace, allowNodeProxy and transport pod; no cluster is contacted.")
-@click.option("--json", "as_json", is_flag=True, help="Print the permissions as one JSON object instead of roles.")
+@document_option("Print the permissions as one JSON object instead of roles.")
 def rbac_command(**options: Any) -> None:
     """Print roles with exactly the permissions that EXPERIMENTS, or game days, need together.
 
@@ -129,7 +129,7 @@ def rbac_command(**options: Any) -> None:
 )
 @experiment_argument("experiments", nargs=-1, required=True)
 @inventory_option("For the login users of its hosts; no cluster is contacted.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a sudoers file.")
+@document_option("Print one JSON object instead of a sudoers file.")
 def sudoers_command(**options: Any) -> None:
     """Print the sudo rules that EXPERIMENTS need on the hosts of an inventory, as a file for /etc/sudoers.d.
 
@@ -146,7 +146,7 @@ def sudoers_command(**options: Any) -> None:
 )
 @experiment_argument("experiments", nargs=-1, required=True)
 @inventory_option("For its Windows hosts and their login users; no cluster is contacted.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of PowerShell.")
+@document_option("Print one JSON object instead of PowerShell.")
 def windows_rights_command(**options: Any) -> None:
     """Print the rights that EXPERIMENTS need on the Windows hosts of an inventory, as PowerShell for an administrator.
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
+from chaos.cli.output import print_document
 from chaos.cli.time_words import TIME_WORDS, describe, worked_lines
 from chaos.core.action import AnyAction
 from chaos.core.assertion import Assertion
@@ -31,7 +32,7 @@ def list_names(kind: str | None, as_json: bool) -> None:
     kinds = ["facts", "host-facts"] if kind == "facts" else [kind] if kind else list(_TITLES)
     names = {each: _summaries(each) for each in kinds}
     if as_json:
-        click.echo(json.dumps(names, indent=2))
+        print_document(names)
         return
     formatter = click.HelpFormatter(width=120, max_width=120)
     for each, summaries in names.items():
@@ -70,7 +71,7 @@ def explain(name: str, as_json: bool) -> None:
     """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example."""
     first, *others = lookup_all(name)
     if as_json:
-        click.echo(json.dumps(first | ({"also": others} if others else {}), indent=2))
+        print_document(first | ({"also": others} if others else {}))
         return
     _echo(first)
     for entry in others:  # as clock-skew, an action and a fact

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from chaos.app.day.document import day_permissions, load_game_day
 from chaos.app.fleet.loading import fleet_permissions, load_fleet
 from chaos.app.snapshot.take import snapshot_permissions
 from chaos.app.wiring.connect import inventory_path
-from chaos.cli.output import echo
+from chaos.cli.output import echo, print_document
 from chaos.core.assertion import HostFactAssertion
 from chaos.core.errors import UsageError
 from chaos.core.experiment import Experiment
@@ -58,7 +57,7 @@ def rbac(
     if as_json:
         required = [_row(permission) for permission in sorted(permissions)]
         document = {"permissions": required, "optional": [_row(permission) for permission in optional]}
-        click.echo(json.dumps(document | {"warnings": warnings, "rights": required}))  # "rights": key of 0.1
+        print_document(document | {"warnings": warnings, "rights": required})  # "rights": key of 0.1
     else:
         click.echo(dump(role_manifests(permissions, name, subject_ref)), nl=False)
         if optional:
@@ -137,7 +136,7 @@ def sudoers(experiments: tuple[Path, ...], inventory: str | None, as_json: bool)
     users = _users(load_inventory(inventory_path(inventory)))
     if as_json:
         rules = [{"user": user, "hosts": hosts} for user, hosts in users.items()] if plugins else []
-        click.echo(json.dumps({"rules": rules, "amountsToRoot": bool(rules), "because": plugins}))
+        print_document({"rules": rules, "amountsToRoot": bool(rules), "because": plugins})
         return
     echo(*_sudoers_lines(plugins, users))
 
@@ -209,7 +208,7 @@ def windows_rights(experiments: tuple[Path, ...], inventory: str | None, as_json
     if as_json:
         rows = [{**login._asdict(), "local": login.is_local, "hosts": hosts} for login, hosts in logins.items()]
         document = {"logins": rows, "privileges": privileges, "amountsToAdministrator": bool(rows), "because": plugins}
-        click.echo(json.dumps(document))
+        print_document(document)
         return
     echo(*_script_lines(plugins, logins, privileges))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chaos.cli.output import print_document
 from chaos.core.errors import BadInput, Exit, Problem
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
     results = [_check(path) for path in files]
     valid = not any(result["problems"] for result in results)
     if as_json:
-        click.echo(json.dumps({"valid": valid, "files": results}, indent=2))
+        print_document({"valid": valid, "files": results})
     for result in results:
         for problem in result["problems"]:
             click.echo(f"error: {Problem(**problem)}", err=True)

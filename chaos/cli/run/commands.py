@@ -11,6 +11,7 @@ import click
 from chaos.cli.complete import complete_change, complete_run
 from chaos.cli.lazy import (
     command,
+    document_option,
     experiment_argument,
     file_option,
     first_seed_option,
@@ -52,7 +53,7 @@ def demo_command(reports: Path, **output: bool) -> int:
 @reports_option
 @file_option("--out", "Write the plan as JSON to this file.")
 @click.option("--anyway", is_flag=True, help="Override refusals of preflight, also in a run of this plan.")
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON object on stdout.")
+@document_option("Print the plan as one JSON object on stdout.")
 def plan_command(**options: Any) -> None:
     """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
     from chaos.cli.run import plan

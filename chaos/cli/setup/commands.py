@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_action, complete_assertion, complete_context
-from chaos.cli.lazy import command, experiment_argument, inventory_option, reports_option
+from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option, reports_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -76,7 +76,7 @@ def new_command(list_names: bool, **options: Any) -> None:
 )
 @click.option("--force", is_flag=True, help="Overwrite the inventory, and its known_hosts file.")
 @click.option("--no-doctor", is_flag=True, help="Do not run nodefall doctor on the inventory.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout; docs/init.md describes it.")
+@document_option("Print one JSON object on stdout; docs/init.md describes it.")
 def init_command(yes: bool, no_doctor: bool, **options: Any) -> int:
     """Write the inventory of a cluster from its kubeconfig, with a comment for each line. Changes no cluster and host.
 
@@ -99,7 +99,7 @@ def init_command(yes: bool, no_doctor: bool, **options: Any) -> int:
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
 @reports_option
 @click.option("--all", "everything", is_flag=True, help="Print also passed checks, host by host.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout; docs/doctor.md describes it.")
+@document_option("Print one JSON object on stdout; docs/doctor.md describes it.")
 def doctor_command(
     experiments: tuple[Path, ...], inventory: str | None, reports: Path, everything: bool, as_json: bool
 ) -> int:

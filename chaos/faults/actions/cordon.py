@@ -25,7 +25,7 @@ from chaos.core.drain_filter import select_pods
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import DurationText, Flag, Model
 from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, origin_of
 from chaos.core.permission import PATCH_NODES, permissions_on
 from chaos.core.timeline import Timeline
@@ -48,7 +48,7 @@ class CordonState(Struct, frozen=True):
     """Whether the node was cordoned before the step."""
 
     node: NodeName
-    cordoned: bool
+    cordoned: Flag
     origin: StepOrigin | None = None
 
     @property
@@ -101,12 +101,12 @@ UNCORDON = Action(
 class DrainParams(Model):
     """Flags of kubectl drain, with its defaults except for timeout."""
 
-    ignore_daemonsets: bool = Field(False, alias="ignore-daemonsets", description="leave pods of DaemonSets there")
-    delete_emptydir_data: bool = Field(
+    ignore_daemonsets: Flag = Field(False, alias="ignore-daemonsets", description="leave pods of DaemonSets there")
+    delete_emptydir_data: Flag = Field(
         False, alias="delete-emptydir-data", description="evict pods with emptyDir volumes as well; the data is lost"
     )
-    force: bool = Field(False, description="evict pods without a controller as well; they do not come back")
-    disable_eviction: bool = Field(
+    force: Flag = Field(False, description="evict pods without a controller as well; they do not come back")
+    disable_eviction: Flag = Field(
         False,
         alias="disable-eviction",
         description="delete instead of evict: budgets are not checked, no DisruptionTarget is set",
@@ -139,9 +139,9 @@ class DrainState(Struct, frozen=True):
     """Which pods to evict and how; ``timeout`` in seconds; whether the node was cordoned before."""
 
     node: NodeName
-    cordoned: bool
+    cordoned: Flag
     rules: DrainRules
-    disable_eviction: bool
+    disable_eviction: Flag
     selector: str
     grace: int | None
     timeout: float

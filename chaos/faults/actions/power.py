@@ -13,7 +13,7 @@ from chaos.core.command import HostCommand, PowerCapability, PowerCommand, Power
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import BOOT_IDENTITY, SHUTDOWN_CANCELLED
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import DurationText, Flag, Model
 from chaos.core.machine_evidence import MACHINE_OFF
 from chaos.faults.actions._machine import (
     KUBELET_REPORTING_FACTS,
@@ -38,14 +38,14 @@ _GOES_DOWN = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
 class PoweroffParams(Model):
     """How the machine goes down, and how one without a power control starts again."""
 
-    force: bool = Field(False, description="bypass logind (--force twice): locks are ignored, services are not stopped")
+    force: Flag = Field(False, description="bypass logind (--force twice): locks are ignored, services are not stopped")
     wake: DurationText = Field("4m", description="without a power control: when the clock (RTC) wakes the machine")
 
 
 class PoweroffState(Struct, frozen=True):
     """The machine before the power-off; ``alarm`` in seconds, None with a power control."""
 
-    force: bool
+    force: Flag
     machine: MachineState
     alarm: int | None = None
 

@@ -28,7 +28,7 @@ from chaos.core.command import HostCommand
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import EXIT_CODE_ZERO, no_proof
-from chaos.core.field_types import Model
+from chaos.core.field_types import Flag, Model
 from chaos.core.kube import node_condition
 from chaos.core.node_mark import NodeUnit
 from chaos.core.timeline import Timeline
@@ -39,7 +39,7 @@ _LOCK_GRACE_SECONDS = 15.0  # beyond the grace period, in which a kubelet takes 
 class Params(Model):
     """The signal's boolean."""
 
-    active: bool = Field(description="true announces a shutdown, false cancels it")
+    active: Flag = Field(description="true announces a shutdown, false cancels it")
 
 
 def _emit(active: bool) -> HostCommand:
@@ -75,8 +75,8 @@ def _check_kubelet_condition(timeline: Timeline, step: StepRun) -> ProofResult:
 class SignalState(Struct, frozen=True):
     """The signal's boolean; the kubelet's unit, whether it held its lock, and how long it may take to hold it again."""
 
-    active: bool
-    had_inhibitor: bool
+    active: Flag
+    had_inhibitor: Flag
     unit: NodeUnit
     grace_seconds: float
 

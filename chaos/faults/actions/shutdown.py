@@ -40,7 +40,7 @@ from chaos.core.evidence import (
     no_proof,
     readings_after,
 )
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import DurationText, Flag, Model
 from chaos.core.machine_evidence import MACHINE_OFF, machine_off
 from chaos.core.node_mark import Tag
 from chaos.core.timeline import Timeline
@@ -82,7 +82,7 @@ class ScheduleParams(Model):
     """When, and whether the shutdown may happen."""
 
     in_: Annotated[DurationText, AfterValidator(_validate_whole_minutes)] = Field("60s", alias="in")
-    fires: bool = Field(
+    fires: Flag = Field(
         False, description="let it happen: do not arm a failsafe timer on the host that cancels it in time"
     )
 
@@ -91,7 +91,7 @@ class ScheduleState(Struct, frozen=True):
     """Seconds until the shutdown, whether it may happen, the machine before it, and whether it refused logins then."""
 
     seconds: float
-    fires: bool
+    fires: Flag
     machine: MachineState
     tag: Tag
     had_nologin: bool = True  # or it is unknown: then the file is left alone

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, View
-from chaos.core.field_types import Model
+from chaos.core.field_types import Flag, Model
 from chaos.core.recording import ActionPhase
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Timeline
@@ -21,7 +21,7 @@ class Params(Model):
     """Owner of the lock; ``held: false`` means that there is no lock."""
 
     node: str = Field(description="a target, or all")
-    held: bool = True
+    held: Flag = True
     who: str = "kubelet"
 
 

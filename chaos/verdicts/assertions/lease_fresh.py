@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, View, format_seconds
 from chaos.core.duration import format_duration, parse_duration
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import DurationText, Flag, Model
 from chaos.core.kube import Lease, LeaseSpec
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History
@@ -26,7 +26,7 @@ class Params(Model):
     at_most: DurationText | None = Field(
         None, alias="at-most", description="greatest age of the renewal; default: leaseDurationSeconds of the Lease"
     )
-    fresh: bool = True
+    fresh: Flag = True
 
 
 def _samples(history: History[Lease], at_most: float | None, ahead: Bounds, lists: Lists) -> Iterator[Sample]:

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from chaos.core.assertion import Claim, Names, Undecidable, View
-from chaos.core.field_types import Model
+from chaos.core.field_types import Flag, Model
 from chaos.core.indexes import METRIC_PREFIXES
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import QuerySample, Scrape
@@ -25,7 +25,7 @@ class Params(Model):
     """Metric of kubelets or of the controller-manager, or query to Prometheus, and the bounds of the value."""
 
     node: str | None = Field(None, description="node of the kubelet: a target, or all")
-    controller_manager: bool = Field(
+    controller_manager: Flag = Field(
         False, alias="controller-manager", description="metric of the controller-manager of the inventory's cluster"
     )
     name: str | None = Field(None, description="the metric as exposed, including its labels")
@@ -33,7 +33,7 @@ class Params(Model):
     labels: dict[str, str] = Field({}, description="only series of the query with these labels")
     at_least: float | None = Field(None, alias="at-least")
     at_most: float | None = Field(None, alias="at-most")
-    increase: bool = Field(False, description="use the increase of a counter since judging starts")
+    increase: Flag = Field(False, description="use the increase of a counter since judging starts")
     series: Literal["each", "any", "none"] = "each"
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, View
-from chaos.core.field_types import Model
+from chaos.core.field_types import Flag, Model
 from chaos.core.kube import Node
 from chaos.core.signal import SubjectSet
 from chaos.core.timeline import Version
@@ -22,7 +22,7 @@ class Params(Model):
     key: str
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     value: str | None = None
-    present: bool = True
+    present: Flag = True
 
     def __str__(self) -> str:
         value = f"={self.value}" if self.value is not None else ""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, View, format_seconds
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import DurationText, Flag, Model
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Scrape
 from chaos.verdicts.judge.clocks import Bounds, seconds_ahead
@@ -25,8 +25,8 @@ class Params(Model):
     """Expected values; ``since``: the shutdown began no earlier than this step."""
 
     node: str = Field(description="a target, or all")
-    started: bool | None = None
-    ended: bool | None = None
+    started: Flag | None = None
+    ended: Flag | None = None
     duration_at_most: DurationText | None = Field(None, alias="duration-at-most")
     since: str | None = Field(None, description="a step; default: when judging starts")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View
-from chaos.core.field_types import Model
+from chaos.core.field_types import Flag, Model
 from chaos.core.kube import AttachmentSpec, VolumeAttachment
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
@@ -19,7 +19,7 @@ class Params(Model):
     node: str | None = Field(None, description="a target, or all")
     volume: str | None = Field(None, description="name of the PersistentVolume")
     claim: str | None = Field(None, description="NAMESPACE/NAME of the claim; NAMESPACE may be workload")
-    attached: bool = True
+    attached: Flag = True
 
 
 def _state(version: Version[VolumeAttachment]) -> tuple[bool, str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.core.assertion import Undecidable, View
-from chaos.core.field_types import Model
+from chaos.core.field_types import Flag, Model
 from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_static, phase
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History, Version
@@ -118,10 +118,10 @@ class Filter(Model):
     reason: str | None = Field(None, description="status.reason, exactly; empty means none")
     message: Pattern | None = None
     disruption: str | None = Field(None, description="reason of DisruptionTarget, any or none")
-    ready: bool | None = None
-    deleting: bool | None = None
-    gone: bool | None = None
-    scheduled: bool | None = Field(None, description="bound to a node")
+    ready: Flag | None = None
+    deleting: Flag | None = None
+    gone: Flag | None = None
+    scheduled: Flag | None = Field(None, description="bound to a node")
     waiting: str | None = Field(None, description="reason for which a container waits")
     exit_code: int | None = Field(None, alias="exit-code", description="with which a container ended")
     restarts_at_least: int | None = Field(None, alias="restarts-at-least", ge=0)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText
+from chaos.core.field_types import DurationText, Flag
 from chaos.core.kube import Pod, full_name
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History
@@ -79,7 +79,7 @@ class Order(Filter):
     """Order in which pods begin to match the filter; true once ``least`` of them match."""
 
     by: Literal["ordinal", "priority"]
-    descending: bool = False
+    descending: Flag = False
     least: int = Field(2, ge=2)
 
     def rank(self, pod: Pod) -> int:
