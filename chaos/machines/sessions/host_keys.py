@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
+from pathlib import Path
 from re import compile as compile_pattern
 from threading import Lock
 from typing import Protocol
@@ -129,15 +130,18 @@ def parse_known_hosts(text: str) -> tuple[Entry, ...]:
 
 
 def load_known_hosts(settings: HostSettings) -> tuple[Entry, ...]:
-    """Entries of the host's known_hosts, none for a missing file. Raises Refused if it cannot be read."""
+    """Entries of the host's known_hosts. Raises Refused."""
+    return read_known_hosts(settings.known_hosts)
+
+
+def read_known_hosts(path: Path) -> tuple[Entry, ...]:
+    """Entries of a file, none for a missing one. Raises Refused if it cannot be read."""
     try:
-        return parse_known_hosts(settings.known_hosts.read_text(encoding="utf-8", errors="replace"))
+        return parse_known_hosts(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise Refused(
-            f"{settings.known_hosts} cannot be read: {error.strerror}", hint="check knownHosts in the inventory"
-        ) from error
+        raise Refused(f"{path} cannot be read: {error.strerror}", hint="check knownHosts in the inventory") from error
 
 
 def known_hosts_name(settings: HostSettings) -> str:

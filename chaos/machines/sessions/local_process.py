@@ -30,14 +30,16 @@ class LocalProcess(Process):
         self._streams = dict(zip([pipe.fileno() for pipe in pipes], (self._stdout, self._stderr), strict=True))
         self._pipes = pipes
 
-    @property
-    def program_exit(self) -> int | None:
-        """Exit code of the outer program, None while it runs."""
-        return self._process.poll()
+    def await_exit(self, seconds: float) -> int | None:
+        """Exit code of the outer program, None if it runs for longer."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
 
     @property
     def is_running(self) -> bool:
-        return not self.closed and self.program_exit is None
+        return not self.closed and self._process.poll() is None
 
     def send(self, line: str) -> None:
         """Write ``line`` at once. Raises OSError if the program has ended."""

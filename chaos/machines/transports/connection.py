@@ -61,7 +61,7 @@ class JumpHostLimiter:
             semaphore.release()
 
 
-_JUMP_LIMITER = JumpHostLimiter()
+JUMP_LIMITER = JumpHostLimiter()
 
 
 logging.getLogger(LOG_CHANNEL).setLevel(logging.CRITICAL)
@@ -97,7 +97,7 @@ def connect(settings: HostSettings, pin: HostKeyPin) -> SshConnection:
     with ExitStack() as stack:
         for index, hop in enumerate((*settings.jumps, settings)):
             via = settings.jumps[:index]
-            with _JUMP_LIMITER.slot(hop) if hop is not settings else nullcontext():
+            with JUMP_LIMITER.slot(hop) if hop is not settings else nullcontext():
                 try:
                     transport = _connect_hop(transport, hop, via, stack, pin if hop is settings else HostKeyPin())
                 except BaseException:

@@ -1,0 +1,40 @@
+"""Sessions by the ssh program to a server of tests.kit.sshd, by a configuration of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from chaos.core.inventory import Inventory
+from chaos.machines.driver import HostContext, transport_of
+from chaos.machines.openssh.session import OpensshSession
+from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.settings import LocalUser
+from tests.kit.sshd import USER, Server
+
+HOST = "w1"
+
+
+def ssh_config(server: Server, *lines: str, name: str = HOST) -> Path:
+    """A configuration for one Host; ``lines`` come first, as ssh takes the first value of an option."""
+    usual = ("HostName 127.0.0.1", f"Port {server.port}", f"User {USER}", f"IdentityFile {server.folder}/user")
+    files = (f"UserKnownHostsFile {server.folder}/known_hosts", "GlobalKnownHostsFile none", "IdentityAgent none")
+    path = server.folder / "ssh_config"
+    path.write_text("\n  ".join([f"Host {name}", *lines, *usual, *files]) + "\n", encoding="utf-8")
+    return path
+
+
+def openssh_host(config: Path, pin: HostKeyPin | None = None, **keys: Any) -> HostContext:
+    """A host of an inventory that leaves everything to the configuration, but for ``keys``."""
+    host = {"transport": "openssh", "options": {"configFile": str(config), "destination": "name"}, **keys}
+    document = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
+    inventory = Inventory.model_validate({**document, "cluster": {"kubeconfig": "k"}, "hosts": {HOST: host}})
+    return HostContext(inventory, HOST, HOST, LocalUser("me", Path.home()), pin=pin or HostKeyPin())
+
+
+def openssh_session(server: Server, *lines: str, pin: HostKeyPin | None = None, **keys: Any) -> OpensshSession:
+    """A connected session."""
+    context = openssh_host(ssh_config(server, *lines), pin, **keys)
+    session = transport_of(context).open_session(context)
+    assert isinstance(session, OpensshSession)
+    return session
