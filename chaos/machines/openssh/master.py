@@ -113,11 +113,11 @@ def _verify(key: str, call: SshCall, settings: HostSettings, pin: HostKeyPin) ->
 
 def _private_folder() -> Path:
     """A directory of this user alone, whose path leaves room for the name of a socket."""
-    folder = Path(tempfile.mkdtemp(prefix="nodefall-"))
+    folder = Path(tempfile.mkdtemp(prefix="nodefall-ssh-"))
     if len(os.fsencode(folder)) <= _MAX_PATH:
         return folder
     folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="nodefall-", dir="/tmp"))
+    return Path(tempfile.mkdtemp(prefix="nodefall-ssh-", dir="/tmp"))
 
 
 def _socket(folder: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from threading import BoundedSemaphore, Lock
 from time import monotonic
 
@@ -123,9 +122,9 @@ class OpensshSession(ArmingSession):
 @contextmanager
 def _login_slots(settings: HostSettings, config: SshConfig) -> Iterator[None]:
     """Not too many logins at once through one jump host, or through one ProxyCommand, whose path is not known."""
-    command = config.get("proxycommand")
-    hops = (replace(settings, name="ProxyCommand", address=command, port=0),) if command else settings.jumps
     with ExitStack() as stack:
-        for hop in hops:
+        if command := config.get("proxycommand"):  # which may have secrets in it
+            stack.enter_context(JUMP_LIMITER.hold(command, "the ProxyCommand", settings.connect_timeout))
+        for hop in settings.jumps:
             stack.enter_context(JUMP_LIMITER.slot(hop))
         yield

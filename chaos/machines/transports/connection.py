@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
@@ -41,18 +41,21 @@ class JumpHostLimiter:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._slots: dict[tuple[str, int], BoundedSemaphore] = {}
+        self._slots: dict[Hashable, BoundedSemaphore] = {}
+
+    def slot(self, jump: HostSettings) -> AbstractContextManager[None]:
+        """Wait for a free login slot and hold it. Raises Unreachable on timeout."""
+        return self.hold((jump.address, jump.port), f"jump host {jump.label}", jump.connect_timeout)
 
     @contextmanager
-    def slot(self, jump: HostSettings) -> Iterator[None]:
-        """Wait for a free login slot and hold it. Raises Unreachable on timeout."""
+    def hold(self, key: Hashable, label: str, connect_timeout: float) -> Iterator[None]:
+        """As :meth:`slot`, of what ``key`` distinguishes."""
         with self._lock:
-            semaphore = self._slots.setdefault((jump.address, jump.port), BoundedSemaphore(MAX_LOGINS))
-        timeout = TIMEOUT_FACTOR * jump.connect_timeout
+            semaphore = self._slots.setdefault(key, BoundedSemaphore(MAX_LOGINS))
+        timeout = TIMEOUT_FACTOR * connect_timeout
         if not semaphore.acquire(timeout=timeout):
             raise Unreachable(
-                f"timed out after {timeout:g} s waiting for a free login slot on jump host {jump.label} "
-                f"({MAX_LOGINS} in progress)",
+                f"timed out after {timeout:g} s waiting for a free login slot on {label} ({MAX_LOGINS} in progress)",
                 hint="check the jump host: its sshd, its load and the network to it",
             )
         try:
