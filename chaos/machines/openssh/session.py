@@ -14,10 +14,10 @@ from chaos.machines.openssh.master import Master, start_master
 from chaos.machines.sessions.arming import ArmedCommand, ArmingSession, login_error, quote_greeting
 from chaos.machines.sessions.host_keys import HostKeyPin
 from chaos.machines.sessions.local_process import LocalProcess
+from chaos.machines.sessions.login_slots import JUMP_LIMITER
 from chaos.machines.sessions.process import ExitReason
 from chaos.machines.sessions.script import armed_argv, draw_mark, login_line
 from chaos.machines.sessions.settings import HostSettings
-from chaos.machines.transports.connection import JUMP_LIMITER
 
 MAX_CLIENTS = 8  # at once; sshd's MaxSessions is 10
 _SESSION_END_GRACE = 2.0  # seconds in which sshd may still count sessions that have ended

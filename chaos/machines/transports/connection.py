@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING
 
 from chaos.core.errors import Unreachable
@@ -19,6 +18,7 @@ from chaos.machines.sessions.host_keys import (
     load_known_hosts,
     verify,
 )
+from chaos.machines.sessions.login_slots import JUMP_LIMITER
 from chaos.machines.sessions.settings import HostSettings
 
 if TYPE_CHECKING:
@@ -26,45 +26,10 @@ if TYPE_CHECKING:
 
     from chaos.machines.ssh.client import ClientTransport
 
-MAX_LOGINS = (
-    6  # sshd may drop logins beyond ten that are in progress (MaxStartups 10:30:100), those of other users included
-)
-TIMEOUT_FACTOR = 4  # times the connect timeout
 KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle connection
 ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel drops a connection
 # paramiko logs tracebacks of lost connections, which are reported as outcomes; its global loggers stay unchanged.
 LOG_CHANNEL = "chaos.machines.transports.paramiko"
-
-
-class JumpHostLimiter:
-    """Login slots of this process, by address of the jump host. Thread safe."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._slots: dict[Hashable, BoundedSemaphore] = {}
-
-    def slot(self, jump: HostSettings) -> AbstractContextManager[None]:
-        """Wait for a free login slot and hold it. Raises Unreachable on timeout."""
-        return self.hold((jump.address, jump.port), f"jump host {jump.label}", jump.connect_timeout)
-
-    @contextmanager
-    def hold(self, key: Hashable, label: str, connect_timeout: float) -> Iterator[None]:
-        """As :meth:`slot`, of what ``key`` distinguishes."""
-        with self._lock:
-            semaphore = self._slots.setdefault(key, BoundedSemaphore(MAX_LOGINS))
-        timeout = TIMEOUT_FACTOR * connect_timeout
-        if not semaphore.acquire(timeout=timeout):
-            raise Unreachable(
-                f"timed out after {timeout:g} s waiting for a free login slot on {label} ({MAX_LOGINS} in progress)",
-                hint="check the jump host: its sshd, its load and the network to it",
-            )
-        try:
-            yield
-        finally:
-            semaphore.release()
-
-
-JUMP_LIMITER = JumpHostLimiter()
 
 
 logging.getLogger(LOG_CHANNEL).setLevel(logging.CRITICAL)

@@ -282,9 +282,11 @@ def test_programs_between_that_fail_are_quoted_and_those_that_hang_end(server: S
     assert caught.value.hint.endswith(f"{HOST} true")
     begin, pid = monotonic(), tmp_path / "pid"
     with pytest.raises(Unreachable, match="no login within 3 s"):
-        openssh_session(server, f"ProxyCommand sh -c 'echo $$ > {pid}; echo SSH-2.0-x; exec sleep 99'", connectTimeout="1s")
+        openssh_session(
+            server, f"ProxyCommand sh -c 'echo $$ > {pid}; echo SSH-2.0-x; exec sleep 99'", connectTimeout="1s"
+        )
     assert monotonic() - begin < 9
-    assert has_ended(int(pid.read_text(encoding="utf-8")))
+    until(lambda: has_ended(int(pid.read_text(encoding="utf-8"))))
 
 
 def test_no_secret_of_a_proxy_command_is_told(
