@@ -13,6 +13,18 @@ from chaos.machines.sessions.settings import LocalUser
 from tests.kit.sshd import USER, Server
 
 HOST = "w1"
+# A ProxyCommand: its arguments are %h and %p.
+RELAY = """
+import os, socket, sys, threading
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def up():
+    while data := os.read(0, 65536):
+        peer.sendall(data)
+    peer.shutdown(socket.SHUT_WR)
+threading.Thread(target=up, daemon=True).start()
+while data := peer.recv(65536):
+    os.write(1, data)
+"""
 
 
 def ssh_config(server: Server, *lines: str, name: str = HOST) -> Path:

@@ -24,22 +24,11 @@ from chaos.core.text import printable
 from chaos.machines.driver import transport_of
 from chaos.machines.openssh.session import MAX_CLIENTS, OpensshSession
 from chaos.machines.sessions.host_keys import HostKeyPin
-from tests.kit.openssh import HOST, openssh_host, openssh_session, ssh_config
+from tests.kit.openssh import HOST, RELAY, openssh_host, openssh_session, ssh_config
 from tests.kit.processes import until
 from tests.kit.sshd import SSHD, USER, Server, keygen, public, serving
 
 TRUE = HostCommand(("true",), sudo=False)
-RELAY = """
-import os, socket, sys, threading
-peer = socket.create_connection((sys.argv[1], int(sys.argv[2])))
-def up():
-    while data := os.read(0, 65536):
-        peer.sendall(data)
-    peer.shutdown(socket.SHUT_WR)
-threading.Thread(target=up, daemon=True).start()
-while data := peer.recv(65536):
-    os.write(1, data)
-"""
 
 
 def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
