@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,17 @@ def ssh_config(server: Server, *lines: str, name: str = HOST) -> Path:
 
 def openssh_host(config: Path, pin: HostKeyPin | None = None, **keys: Any) -> HostContext:
     """A host of an inventory that leaves everything to the configuration, but for ``keys``."""
-    host = {"transport": "openssh", "options": {"configFile": str(config), "destination": "name"}, **keys}
-    document = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
-    inventory = Inventory.model_validate({**document, "cluster": {"kubeconfig": "k"}, "hosts": {HOST: host}})
-    return HostContext(inventory, HOST, HOST, LocalUser("me", Path.home()), pin=pin or HostKeyPin())
+    options = {"configFile": str(config), "destination": "name"}
+    return host_with({"transport": "openssh", "options": options, **keys}, pin)
+
+
+def host_with(keys: Mapping[str, Any], pin: HostKeyPin | None = None, **defaults: Any) -> HostContext:
+    """A host of an inventory with ``defaults``."""
+    document: dict[str, Any] = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "x"}}
+    document |= {"cluster": {"kubeconfig": "k"}, "defaults": defaults, "hosts": {HOST: keys}}
+    return HostContext(
+        Inventory.model_validate(document), HOST, HOST, LocalUser("me", Path.home()), pin=pin or HostKeyPin()
+    )
 
 
 def openssh_session(server: Server, *lines: str, pin: HostKeyPin | None = None, **keys: Any) -> OpensshSession:
