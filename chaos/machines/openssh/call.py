@@ -20,6 +20,7 @@ PROGRAM = "ssh"
 _TIMEOUT = 10.0  # seconds of wall time: `Match exec` runs programs
 _MAX_JUMPS = 8  # a jump host may have another one in the configuration, and so on
 _HOP = re.compile(r"(?:ssh://)?(?:(?P<user>.+)@)?(?P<host>\[[^]]+\]|[^:]+)(?::(?P<port>\d+))?/?")
+_DESTINATION = re.compile(r"[\w:][\w.:-]*(%[\w.-]+)?", re.ASCII)
 _NONE = ("", "none")
 
 
@@ -90,7 +91,15 @@ def not_installed(error: OSError) -> Refused:
 
 
 def ssh_call(inventory: Inventory, key: str, destination: str, local: LocalUser, config_file: Path | None) -> SshCall:
-    """The call for the host ``key``: what the inventory gives is an argument, all else is left to ssh."""
+    """The call for the host ``key``: what the inventory gives is an argument, all else is left to ssh.
+
+    Raises Refused for a destination that a shell might interpret: ssh puts it into the user's ProxyCommand.
+    """
+    if not _DESTINATION.fullmatch(destination):
+        why = "it is no host name and no address"
+        raise Refused(
+            f"{key} cannot be reached by ssh as {printable(destination, 80)!r}: {why}", hint="set its address"
+        )
 
     def given(name: str) -> Any:
         own = getattr(inventory.hosts.get(key, Host()), name)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from chaos.core.driver import FilePath
-from chaos.core.errors import NodefallError
+from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import Model
 from chaos.machines.driver import HostContext, TransportDriver
 from chaos.machines.openssh.call import SshCall, SshConfig, resolve, ssh_call
 from chaos.machines.openssh.session import OpensshSession
 from chaos.machines.sessions.host_keys import KnownKeys, known_hosts_name, read_known_hosts
-from chaos.machines.sessions.settings import HostSettings
+from chaos.machines.sessions.settings import HostSettings, host_settings
 
 
 class OpensshOptions(Model):
@@ -46,7 +45,7 @@ class OpensshTransport(TransportDriver):
 
     def jump_hosts(self, host: HostContext) -> tuple[HostSettings, ...]:
         with suppress(NodefallError):  # reported where the host is used
-            return resolve(host.inventory, host.key, self._call(replace(host, find_address=lambda: host.node)))[0].jumps
+            return resolve(host.inventory, host.key, self._call(host))[0].jumps
         return ()
 
     def known_keys(self, host: HostContext) -> frozenset[str]:
@@ -57,7 +56,14 @@ class OpensshTransport(TransportDriver):
         return frozenset()
 
     def sudo_user(self, host: HostContext) -> str:
-        settings, _ = resolve(host.inventory, host.key, self._call(replace(host, find_address=lambda: host.node)))
+        if host.host.user or host.inventory.defaults.user:
+            settings = host_settings(host.inventory, host.key, host.local)
+        elif host.key in host.inventory.hosts:
+            settings, _ = resolve(host.inventory, host.key, self._call(host))
+        else:
+            raise Refused(
+                f"the login of {host.key} is that of ssh_config", hint="set user in defaults, or list the hosts"
+            )
         return settings.user if settings.sudo_prefix else ""
 
     def _call(self, host: HostContext) -> SshCall:

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -24,7 +25,7 @@ from chaos.core.text import printable
 from chaos.machines.driver import transport_of
 from chaos.machines.openssh.session import MAX_CLIENTS, OpensshSession
 from chaos.machines.sessions.host_keys import HostKeyPin
-from tests.kit.openssh import HOST, RELAY, openssh_host, openssh_session, ssh_config
+from tests.kit.openssh import HOST, RELAY, host_with, openssh_host, openssh_session, ssh_config
 from tests.kit.processes import until
 from tests.kit.sshd import SSHD, USER, Server, keygen, public, serving
 
@@ -378,11 +379,28 @@ def test_algorithms_that_paramiko_lacks(tmp_path: Path) -> None:
         open_at(server, "HostKeyAlgorithms +ssh-rsa")
 
 
+@pytest.mark.parametrize(
+    "address", ["x;touch mark", "$(id)", "-oProxyCommand=id", "a b", "`id`", "a'b", "a\nb", "é", "%h"]
+)
+def test_an_address_of_a_node_that_a_shell_would_interpret(tmp_path: Path, address: str) -> None:
+    config = tmp_path / "config"
+    config.write_text(f"Host *\n  ProxyCommand touch {tmp_path}/mark-%h\n", encoding="utf-8")
+    options = {"configFile": str(config)}
+    context = replace(openssh_host(config, options=options), find_address=lambda: address)
+    with pytest.raises(Refused, match="w1 cannot be reached by ssh as"):
+        transport_of(context).open_session(context)
+    assert [path.name for path in tmp_path.iterdir()] == ["config"]
+
+
 def test_what_the_driver_tells_of_a_host(server: Server) -> None:
     context = openssh_host(ssh_config(server, "User chaos"))
     driver = transport_of(context)
     assert driver.sudo_user(context) == "chaos"
     assert driver.sudo_user(openssh_host(ssh_config(server, "User root"))) == ""
+    assert driver.sudo_user(openssh_host(ssh_config(server), user="ops")) == "ops"
+    assert driver.sudo_user(openssh_host(ssh_config(server, "User chaos"), sudo=False)) == ""
+    with pytest.raises(Refused, match="the login of every node is that of ssh_config"):
+        driver.sudo_user(replace(host_with({}, transport="openssh"), key="every node"))
     assert driver.jump_hosts(context) == ()
 
 
