@@ -45,6 +45,7 @@ def session(server: Server) -> Iterator[OpensshSession]:
 @pytest.fixture(autouse=True)
 def folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where control sockets are: nothing may be left there."""
+    tmp_path_factory.getbasetemp()  # beside it
     folder = Path(tempfile.mkdtemp(prefix="m", dir="/tmp"))
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     yield folder
