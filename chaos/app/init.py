@@ -145,7 +145,7 @@ def _with_comment(text: str, comment: str, indent: str) -> Iterable[str]:
     return (joined,) if len(joined) <= _WIDTH else (f"{indent}{comment}", text)
 
 
-# What ssh_config may set of a connection that transport ssh would have to be told in the inventory, or cannot do.
+# What ssh_config may set of a connection that transport ssh would need in the inventory, or cannot do.
 _SSH_KEYS = (
     *("user", "port", "proxyjump", "proxycommand", "identityfile", "certificatefile", "identityagent"),
     *("pkcs11provider", "hostkeyalias", "knownhostscommand", "userknownhostsfile", "globalknownhostsfile"),

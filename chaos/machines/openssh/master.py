@@ -27,6 +27,7 @@ PERSIST = 15  # seconds that a master outlives nodefall
 _START_FACTOR = 3  # times the connect timeout: through jump hosts, and until the login is over
 _EXIT_TIMEOUT = 5.0  # seconds of wall time
 _MAX_PATH = 80  # bytes; a socket's path has 104 on some systems, and ssh appends 17 while it makes one
+_SOCKET, _LOG = "s", "log"  # in the folder of a master
 _MAX_SAID = 600  # characters that errors quote
 # What precedes the user's configuration: nothing is asked, no key is accepted on first use, nothing but commands runs.
 _OPTIONS = (
@@ -52,8 +53,8 @@ class Master:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and its connection is open: it ends with its connection."""
-        return not self.wait_end(0.0)
+        """Whether the process runs, which ends with its connection, and its socket is where clients look for it."""
+        return not self.wait_end(0.0) and (self._folder / _SOCKET).exists()
 
     def wait_end(self, seconds: float) -> bool:
         """Wait until the process has ended, at most ``seconds``; whether it has."""
@@ -67,8 +68,9 @@ class Master:
     def client_argv(self, *more: str) -> list[str]:
         """A program that runs a command on the connection, and never opens another one: that is what ProxyCommand is.
 
-        It reads no configuration.
+        It reads no configuration. What the master has logged is dropped, as it would fill the disk in a long run.
         """
+        _drop_log(self._folder)
         return _client_argv(self._folder, *more)
 
     def close(self) -> None:
@@ -83,7 +85,7 @@ def start_master(call: SshCall, config: SshConfig, settings: HostSettings, pin: 
     with ExitStack() as stack:
         folder = _private_folder()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        log, stderr = folder / "log", folder / "stderr"
+        log, stderr = folder / _LOG, folder / "stderr"
         options = [f"-o{option}" for option in (*_OPTIONS, *_key_types(config, pin.type))]
         argv = call.argv("-v", "-E", str(log), "-S", _socket(folder), "-N", "-T", *options)
         code = _connect(argv, stderr, _START_FACTOR * settings.connect_timeout)
@@ -91,9 +93,10 @@ def start_master(call: SshCall, config: SshConfig, settings: HostSettings, pin: 
         key = _presented_key(text)
         if code != 0:
             raise _error(call, settings, key, code, _said(text), _said(stderr.read_text(errors="replace")))
+        _drop_log(folder)  # a ProxyCommand in it may have secrets
         watch = stack.enter_context(socket.socket(socket.AF_UNIX))
         try:
-            watch.connect(str(folder / "s"))
+            watch.connect(str(folder / _SOCKET))
             watch.settimeout(_EXIT_TIMEOUT)
             watch.recv(64)  # its greeting
         except OSError as error:
@@ -122,7 +125,7 @@ def _private_folder() -> Path:
 
 def _socket(folder: Path) -> str:
     """ControlPath, in which ssh replaces what follows a percent sign."""
-    return str(folder / "s").replace("%", "%%")
+    return str(folder / _SOCKET).replace("%", "%%")
 
 
 def _key_types(config: SshConfig, pinned: str) -> list[str]:
@@ -158,13 +161,18 @@ def _connect(argv: list[str], stderr: Path, timeout: float) -> int | None:
             process.wait()
 
 
+def _drop_log(folder: Path) -> None:
+    with suppress(OSError):  # somebody has removed it
+        os.truncate(folder / _LOG, 0)  # ssh appends to it
+
+
 def _client_argv(folder: Path, *more: str) -> list[str]:
     return [PROGRAM, "-F", "none", "-S", _socket(folder), "-o", "ProxyCommand=false", "-T", *more]
 
 
 def _exit(folder: Path) -> None:
     argv = _client_argv(folder, "-O", "exit", "--", "host")
-    with suppress(subprocess.TimeoutExpired, OSError):  # it ends by itself as soon as nobody holds its socket
+    with suppress(subprocess.TimeoutExpired, OSError):  # it ends by itself soon after its socket is closed
         subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_EXIT_TIMEOUT, check=False)
 
 

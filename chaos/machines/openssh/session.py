@@ -9,6 +9,7 @@ from time import monotonic
 
 from chaos.core.command import HostCommand
 from chaos.core.errors import NodefallError, Unreachable
+from chaos.core.text import printable
 from chaos.machines.openssh.call import SshCall, SshConfig
 from chaos.machines.openssh.master import Master, start_master
 from chaos.machines.sessions.arming import ArmedCommand, ArmingSession, login_error, quote_greeting
@@ -22,6 +23,7 @@ from chaos.machines.sessions.settings import HostSettings
 MAX_CLIENTS = 8  # at once; sshd's MaxSessions is 10
 _SESSION_END_GRACE = 2.0  # seconds in which sshd may still count sessions that have ended
 _RETRY_INTERVAL = 0.05  # seconds
+_MAX_COMMAND = 200  # characters that errors quote
 _OWN_ERROR = 255  # exit code of ssh itself
 _REJECTED = "session request failed"  # what its client prints
 
@@ -71,7 +73,7 @@ class OpensshSession(ArmingSession):
             version = process.await_start()
             if version is not None:
                 return self._armed(command, process, self.settings.label, version)
-            error = self._failure(process)
+            error = self._failure(process, command)
             process.close()
             if not master.is_alive:  # nothing has run on what turned out to be broken: once more on another one
                 if is_second:
@@ -101,18 +103,22 @@ class OpensshSession(ArmingSession):
             raise Unreachable(f"{MAX_CLIENTS} commands are already running on {self.settings.label}")
         try:
             argv = master.client_argv("--", "host", line)
-            return ClientProcess(argv, mark, monotonic() + self._ready_timeout, self._slots.release)
+            return ClientProcess(argv, mark, monotonic() + self._limit(command), self._slots.release)
         except (OSError, ValueError) as error:
             self._slots.release()
-            raise Unreachable(f"{command} cannot be sent to {self.settings.label}: {error}") from error
+            what = printable(str(command), _MAX_COMMAND)
+            raise Unreachable(f"{what} cannot be sent to {self.settings.label}: {error}") from error
 
-    def _failure(self, process: ClientProcess) -> NodefallError:
+    def _limit(self, command: HostCommand) -> float:
+        """Seconds in which a command must report that it waits."""
+        return min(self._ready_timeout, command.timeout)
+
+    def _failure(self, process: ClientProcess, command: HostCommand) -> NodefallError:
         """Error of a command that is not waiting."""
         label = self.settings.label
         if process.wait() is ExitReason.TIMED_OUT:
-            return Unreachable(
-                f"{label} started no command within {self._ready_timeout:g} s; {quote_greeting(process)}"
-            )
+            limit = f"{self._limit(command):g} s"
+            return Unreachable(f"{label} started no command within {limit}; {quote_greeting(process)}")
         code = process.await_exit(_RETRY_INTERVAL)
         if code == _OWN_ERROR and _REJECTED in process.greeting:
             return Unreachable(f"{label} rejected more sessions", hint="raise MaxSessions of its sshd")

@@ -90,6 +90,7 @@ def test_one_connection_serves_many_commands_and_leaves_nothing(server: Server, 
     until(lambda: has_ended(pid))
 
 
+@pytest.mark.slow
 def test_rejected_sessions_do_not_end_the_connection(tmp_path: Path) -> None:
     with serving(tmp_path, settings="MaxSessions 2\n") as server, closing(openssh_session(server)) as session:
         pid = master_pid(session)
@@ -153,6 +154,39 @@ def test_a_connection_that_the_host_cuts_is_replaced(server: Server, session: Op
     until(lambda: has_ended(pid))
 
 
+def test_a_socket_that_somebody_removes_and_a_log_that_would_grow(session: OpensshSession, folders: Path) -> None:
+    for name in ("s", "log", ""):
+        pid = master_pid(session)
+        (folder,) = folders.iterdir()
+        for number in range(9):
+            assert session.run(command("echo", str(number))).stdout == f"{number}\n"
+        assert (folder / "log").stat().st_size < 9000  # of one command
+        shutil.rmtree(folder) if name == "" else (folder / name).unlink()
+        assert session.run(TRUE).exit == 0
+        assert (master_pid(session) == pid) is (name == "log")
+        if name == "log":
+            os.kill(pid, signal.SIGKILL)
+            until(lambda pid=pid: has_ended(pid))  # type: ignore[misc]
+
+
+def test_a_host_that_answers_no_more_costs_no_longer_than_the_command_may_take(session: OpensshSession) -> None:
+    pid = master_pid(session)
+    os.kill(pid, signal.SIGSTOP)
+    begin = monotonic()
+    outcome = session.run(command("true", timeout=0.5))
+    assert (outcome.delivery, monotonic() - begin < 5) == (Delivery.NOT_SENT, True)
+    assert "started no command within 0.5 s" in outcome.error
+    os.kill(pid, signal.SIGCONT)
+
+
+def test_a_command_that_no_line_can_hold(session: OpensshSession) -> None:
+    for text in ("x" * 200_000, "a\0b"):
+        outcome = session.run(command("printf", text))
+        assert outcome.delivery is Delivery.NOT_SENT
+        assert "cannot be sent" in outcome.error
+        assert len(outcome.error) < 500
+
+
 # What a user may have in ssh_config, and must change nothing for nodefall.
 HARMLESS = (
     ("RemoteCommand echo hello", "RequestTTY force"),
@@ -201,7 +235,7 @@ def test_proxy_commands_jumps_includes_and_matches(server: Server, tmp_path: Pat
 
 def test_keys_of_the_inventory_precede_the_configuration(server: Server, tmp_path: Path) -> None:
     key = keygen(tmp_path / "key")
-    wrong = ("User nobody", "Port 1", "ProxyJump nowhere", "UserKnownHostsFile none", f"IdentityFile {key}")
+    wrong = ("User nouser", "Port 1", "ProxyJump nowhere", "UserKnownHostsFile none", f"IdentityFile {key}")
     given = {"user": USER, "port": server.port, "proxyJump": [], "agent": False}
     files = {"knownHosts": f"{server.folder}/known_hosts", "identityFile": f"{server.folder}/user"}
     open_at(server, *wrong, **given, **files, address="127.0.0.1")
@@ -280,7 +314,7 @@ def test_programs_between_that_fail_are_quoted_and_those_that_hang_end(server: S
     until(lambda: has_ended(int(pid.read_text(encoding="utf-8"))))
 
 
-def test_no_secret_of_a_proxy_command_is_told(
+def test_errors_and_logs_have_no_secret_of_a_proxy_command(
     server: Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = "planted-7c1e"
@@ -323,6 +357,7 @@ def test_a_login_that_runs_no_command_is_quoted(tmp_path: Path, settings: str, q
         assert "ForceCommand" in outcome.error
 
 
+@pytest.mark.slow
 def test_a_login_that_does_not_answer_never_runs_the_command(tmp_path: Path) -> None:
     with serving(tmp_path, settings='ForceCommand echo ready; sleep 3; eval "$SSH_ORIGINAL_COMMAND"\n') as server:
         with closing(openssh_session(server, connectTimeout="1s")) as session:
@@ -393,7 +428,7 @@ def test_an_address_of_a_node_that_a_shell_would_interpret(tmp_path: Path, addre
     assert [path.name for path in tmp_path.iterdir()] == ["config"]
 
 
-def test_what_the_driver_tells_of_a_host(server: Server) -> None:
+def test_what_the_driver_reports_of_a_host(server: Server) -> None:
     context = openssh_host(ssh_config(server, "User chaos"))
     driver = transport_of(context)
     assert driver.sudo_user(context) == "chaos"
