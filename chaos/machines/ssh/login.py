@@ -170,6 +170,8 @@ def _load(settings: HostSettings, path: Path) -> paramiko.PKey:
 
 def _parse(data: bytes) -> paramiko.PKey:
     """A key in any format that ssh reads, by way of OpenSSH's: paramiko itself does not read PKCS#8."""
+    if data.startswith(b"PuTTY-User-Key-File"):
+        raise ValueError("it is a key of PuTTY, which `puttygen FILE -O private-openssh -o NEW` converts")
     try:
         loaded: object = load_ssh_private_key(data, None)
     except ValueError:

@@ -22,6 +22,7 @@ from chaos.machines.driver import HostContext, SharedObjects, TransportDriver
 from chaos.machines.sessions.arming import ArmedCommand, ArmingSession
 from chaos.machines.sessions.host_keys import HostKeyPin
 from chaos.machines.sessions.local_process import LocalProcess
+from chaos.machines.sessions.process import ExitReason
 from chaos.machines.sessions.script import armed_argv, draw_mark
 
 ENGINES = ("docker", "podman")
@@ -188,9 +189,10 @@ class DockerSession(ArmingSession):
             raise Unreachable(f"{command} cannot be sent to {self.label}: {error}") from error
         version = process.await_start()
         if version is None:
-            process.wait()
+            is_late = process.wait() is ExitReason.TIMED_OUT
             process.close()
-            raise self._start_error(process.greeting)  # errors of runc are on stdout
+            why = f"no answer within {self._ready_timeout:g} s" if is_late else "it ended and printed nothing"
+            raise self._start_error(process.greeting or why)  # errors of runc are on stdout
         return self._armed(command, process, self.label, version)
 
     def _running(self) -> ContainerState:
@@ -203,7 +205,7 @@ class DockerSession(ArmingSession):
 
     def _start_error(self, message: str) -> NodefallError:
         """Unreachable, whatever the engine reports: nothing has run, so it can be tried again."""
-        error = engine_error(f"exec in {self.label}", message or f"no answer within {self._ready_timeout:g} s")
+        error = engine_error(f"exec in {self.label}", message)
         return Unreachable(error.message, hint=error.hint)
 
 
