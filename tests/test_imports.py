@@ -37,7 +37,7 @@ OWNERS = {
     "pytest": ("api",),
     "aiohttp": ("lab", "reports"),
     "asyncssh": ("lab",),
-    "cryptography": ("faults", "lab"),
+    "cryptography": ("faults", "lab", "machines"),
     "urllib3": ("cluster", "machines"),
     "requests": ("cluster", "machines"),
     "spnego": ("machines", "lab"),

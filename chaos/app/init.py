@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from chaos.app.discovery.machines import Entries, is_section
+from chaos.app.discovery.machines import Entries, SshUse, is_section
 from chaos.app.discovery.nodes import KUBEADM_CONFIG, ListedNode
 from chaos.app.discovery.proposal import ClusterFacts, Proposal
 from chaos.cluster.client import ApiClient
@@ -29,6 +29,7 @@ from chaos.documents.document import read_document
 from chaos.documents.yaml_text import inline
 from chaos.documents.yaml_tree import to_builtins
 from chaos.machines.concurrency import run_concurrently
+from chaos.machines.openssh.call import SshCall, SshConfig, read_config
 from chaos.machines.sessions.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
 from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
 from chaos.machines.transports.key_scan import ScannedKey, scan
@@ -142,6 +143,32 @@ def _with_comment(text: str, comment: str, indent: str) -> Iterable[str]:
         return (text,)
     joined = f"{text}  {comment}"
     return (joined,) if len(joined) <= _WIDTH else (f"{indent}{comment}", text)
+
+
+# What ssh_config may set of a connection that transport ssh would need in the inventory, or cannot do.
+_SSH_KEYS = (
+    *("user", "port", "proxyjump", "proxycommand", "identityfile", "certificatefile", "identityagent"),
+    *("pkcs11provider", "hostkeyalias", "knownhostscommand", "userknownhostsfile", "globalknownhostsfile"),
+)
+
+
+def find_ssh_use(addresses: Mapping[str, str]) -> SshUse | None:
+    """What ssh is configured to do for most Nodes, by their names, else for one by its address; None for nothing."""
+    try:
+        usual = read_config(SshCall("nodefall", ("-F", "none")))
+        by_name = [keys for name in addresses if (keys := _ssh_keys(name, usual))]
+        if by_name and 2 * len(by_name) >= len(addresses):
+            return SshUse("name", tuple(dict.fromkeys(key for keys in by_name for key in keys)))
+        by_address = [keys for address in addresses.values() if address and (keys := _ssh_keys(address, usual))]
+    except Refused:  # no ssh here, or one that does not work for people either
+        return None
+    return SshUse("address", tuple(dict.fromkeys(key for keys in by_address for key in keys))) if by_address else None
+
+
+def _ssh_keys(destination: str, usual: SshConfig) -> tuple[str, ...]:
+    config = read_config(SshCall(destination))
+    other = tuple(key for key in _SSH_KEYS if config.all(key) != usual.all(key))
+    return ("hostname", *other) if config.get("hostname") != destination.lower() else other
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chaos.machines.pod.helpers import HelperPods
     from chaos.machines.pool import Hosts
 
-POD = "pod"  # the transport that a lab can have instead of SSH
+POD, OPENSSH = "pod", "openssh"  # the transports that a lab can have instead of paramiko's
 MACHINE_ID = Path("/etc/machine-id")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -45,13 +46,16 @@ def server_addresses(url: str) -> frozenset[str]:
     return resolve(urlsplit(url).hostname or "")
 
 
-def jump_hosts(inventory: Inventory, nodes: Iterable[str]) -> dict[str, frozenset[str]]:
-    """The addresses of all jump hosts to these nodes, by node name if the jump host is a host of the inventory."""
+def jump_hosts(inventory: Inventory, nodes: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """The addresses of all jump hosts to these nodes, by node name if the jump host is a host of the inventory.
+
+    ``nodes``: the address of each Node, by which an ssh_config may know it.
+    """
     local = LocalUser(login(), Path.home())
     found: dict[str, frozenset[str]] = {}
-    for node in nodes:
+    for node, address in nodes.items():
         key, _ = inventory.host_of(node)
-        context = HostContext(inventory, key, node, local)
+        context = HostContext(inventory, key, node, local, find_address=partial(str, address))
         for jump in transport_of(context).jump_hosts(context):
             found[_node_of(inventory, jump)] = resolve(jump.address)
     return found

@@ -16,6 +16,7 @@ from chaos.machines.transports.docker import Container, DockerSession
 from chaos.machines.transports.ssh import open_session
 from tests.kit.exec_server import exec_server
 from tests.kit.machines import Docker
+from tests.kit.openssh import openssh_session
 from tests.kit.sshd import serving
 
 
@@ -34,6 +35,12 @@ def ssh_link(keys: Path, folder: Path) -> Iterator[HostLink]:
         session = open_session(server.settings())
         yield HostLink(session, server.cut, str(folder))
         session.close()
+
+
+@contextmanager
+def openssh_link(keys: Path, folder: Path) -> Iterator[HostLink]:
+    with serving(keys) as server, closing(openssh_session(server)) as session:
+        yield HostLink(session, server.cut, str(folder))
 
 
 @contextmanager

@@ -169,7 +169,7 @@ def test_drivers_of_another_distribution(outside: Path) -> None:
         (
             "transport: serial",
             "transport: cereal",
-            ["6: expected 'ssh', 'docker', 'pod', 'serial' or 'winrm', got the text 'cereal'"],
+            ["6: expected 'ssh', 'docker', 'openssh', 'pod', 'serial' or 'winrm', got the text 'cereal'"],
         ),
         ("transport: serial", "transport: ssh", ["9: transport ssh has no options"]),
         ("options: {device: /dev/ttyS0}", "os: linux", ["6: missing key 'device'"]),

@@ -14,13 +14,14 @@ from chaos.core.field_types import Secret
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT, transport_drivers
 from chaos.core.inventory import Defaults, Host, Inventory
 from chaos.core.labels import ZONE_LABEL
+from chaos.engine.connection import OPENSSH
 from chaos.gameday.deploy.deployment import NodePreferences, Port
 from chaos.gameday.document import ChatReceiver, GameDaySpec
 
 _API_PORTS = (443, 6443)  # of the Service, and of the API servers behind it: a policy may see either
 _KUBELET_PORT = 10250
 _SCHEME_PORTS = {"http": 80, "https": 443}
-_TRANSPORT_PORTS = {"ssh": (22,), "winrm": (5985, 5986)}
+_TRANSPORT_PORTS = {"ssh": (22,), "openssh": (22,), "winrm": (5985, 5986)}
 _UDP_POWER = {"ipmi": 623, "wake-on-lan": 9}
 _JUMP_PORT = re.compile(r":([0-9]+)$")
 _OS = "kubernetes.io/os"
@@ -41,6 +42,8 @@ def programs_of(spec: GameDaySpec, inventory: Inventory) -> tuple[str, ...]:
     """Programs that a run starts on its own machine, sorted: the image does not have them."""
     secrets = (*_secrets(spec.notify), *_secrets(_parts(inventory)))
     found = {secret.command[0] for secret in secrets if secret.command}
+    if any(_transport(each, inventory) == OPENSSH for each in _connections(inventory)):
+        found.add("ssh")
     for power in (each.power for each in _connections(inventory) if each.power):
         found |= {"ipmitool"} if power.kind == "ipmi" else set()
         if power.kind == "command":
@@ -88,14 +91,17 @@ def _connections(inventory: Inventory) -> list[Host | Defaults]:
 
 
 def _connection_ports(connection: Host | Defaults, inventory: Inventory) -> Iterator[int]:
-    transport = connection.transport or inventory.defaults.transport or DEFAULT_TRANSPORT
     if connection.port:
         yield connection.port
     else:
-        yield from _TRANSPORT_PORTS.get(transport, ())
+        yield from _TRANSPORT_PORTS.get(_transport(connection, inventory), ())
     for jump in connection.proxy_jump or ():
         match = _JUMP_PORT.search(jump)
         yield int(match[1]) if match else _TRANSPORT_PORTS["ssh"][0]
+
+
+def _transport(connection: Host | Defaults, inventory: Inventory) -> str:
+    return connection.transport or inventory.defaults.transport or DEFAULT_TRANSPORT
 
 
 def _parts(inventory: Inventory) -> list[Any]:

@@ -37,8 +37,16 @@ def is_section(entry: Entry) -> bool:
     return isinstance(entry.value, tuple)
 
 
-Transport = Literal["ssh", "winrm", "docker", "pod", ""]
-LinuxTransport = Literal["ssh", "pod"]  # those that a person may choose
+Transport = Literal["ssh", "openssh", "winrm", "docker", "pod", ""]
+LinuxTransport = Literal["ssh", "openssh", "pod"]  # those that a person may choose
+
+
+@dataclass(frozen=True, slots=True)
+class SshUse:
+    """What an ssh configuration sets for the machines, and by what it knows them: an option of transport openssh."""
+
+    destination: Literal["name", "address"]
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +143,7 @@ _TO_CONTAINERS: Mapping[LinuxTransport | None, tuple[Transport, str, str]] = {
     None: ("docker", "", "a node of kind is a container"),
     "pod": ("pod", "", "as chosen"),
     "ssh": ("ssh", "root", "the only login of a kind node; stock images have no sshd"),
+    "openssh": ("openssh", "root", "the only login of a kind node; stock images have no sshd"),
 }
 
 
@@ -149,6 +158,8 @@ def access_of(node: ListedNode, chosen: LinuxTransport | None = None) -> Access:
         return Access("winrm", "Administrator", "the built-in administrator of Windows")
     if distribution_of_node(node).name == KIND:
         return _of_container(node, chosen)
+    if chosen == "openssh":
+        return Access("openssh", reason="its configuration has the login")
     why = "as chosen" if chosen else _BY_POD.get(distribution_of_node(node).name, "")
     return Access("pod", reason=why) if chosen == "pod" or (why and not chosen) else _ssh(node)
 

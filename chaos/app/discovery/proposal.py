@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.app.discovery.machines import Access, Entries, Entry, Kinds, LinuxTransport, PowerChoice, access_of, powers
+from chaos.app.discovery.machines import (
+    Access,
+    Entries,
+    Entry,
+    Kinds,
+    LinuxTransport,
+    PowerChoice,
+    SshUse,
+    access_of,
+    powers,
+)
 from chaos.app.discovery.nodes import MANAGED, UNKNOWN, Found, ListedNode, distribution_of, summary
 
 _SHOWN = 4  # names in a note
@@ -33,7 +43,10 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What replaces the proposal; None for the proposal. ``known_hosts``: the file with accepted keys."""
+    """What replaces the proposal; None for the proposal. ``known_hosts``: the file with accepted keys.
+
+    ``ssh_use``: what the ssh configuration of this machine sets for the Nodes, for transport openssh.
+    """
 
     user: str | None = None
     port: int | None = None
@@ -42,6 +55,7 @@ class Choices:
     known_hosts: str | None = None
     power: PowerChoice | None = None
     transport: LinuxTransport | None = None
+    ssh_use: SshUse | None = None
 
     @property
     def linux_transport(self) -> LinuxTransport | None:
@@ -65,7 +79,7 @@ def propose(facts: ClusterFacts, choices: Choices, kinds: Kinds) -> Proposal:
     """The inventory of a cluster. ``kinds``: settings of the installed power drivers by name."""
     found = distribution_of(facts.nodes, has_kubeadm_config=facts.has_kubeadm_config)
     access = {node.name: access_of(node, choices.linux_transport) for node in facts.nodes}
-    shared, hosts = connections(access, choices.user, _ssh_settings(choices))
+    shared, hosts = connections(access, choices.user, _ssh_settings(choices), choices.ssh_use)
     default_power, machine_powers, power_reason = powers(facts.nodes, access, choices.power, kinds)
     if default_power:
         shared = (*shared, Entry("power", default_power, power_reason))
@@ -135,7 +149,7 @@ def _notes(facts: ClusterFacts, found: Found, access: Mapping[str, Access]) -> I
             yield f"{shown}: {without.reason}; protected"
     if found.name in MANAGED:
         yield f"{found.name} may replace a machine that is down: suspend auto-repair and auto-scaling of its pool first"
-    if found.name in MANAGED and any(each.transport == "ssh" for each in access.values()):
+    if found.name in MANAGED and any(each.transport in ("ssh", "openssh") for each in access.values()):
         yield f"{found.name} admits SSH only where it was configured; else doctor reports the nodes as unreachable"
     yield from _transport_notes(access)
     if found.name == UNKNOWN:
@@ -147,7 +161,7 @@ def _notes(facts: ClusterFacts, found: Found, access: Mapping[str, Access]) -> I
 
 
 def _transport_notes(access: Mapping[str, Access]) -> Iterator[str]:
-    if any(each.is_container and each.transport == "ssh" for each in access.values()):
+    if any(each.is_container and each.transport in ("ssh", "openssh") for each in access.values()):
         yield (
             "kind nodes accept SSH only with an image that has sshd, such as the image of nodefall kind up, and with "
             "your key in /root/.ssh/authorized_keys"
@@ -161,9 +175,11 @@ def _transport_notes(access: Mapping[str, Access]) -> Iterator[str]:
         yield "Windows: set the variable NODEFALL_WINRM_PASSWORD, and see docs/windows.md for certificates and rights"
 
 
-def connections(access: Mapping[str, Access], user: str | None, ssh: Entries) -> tuple[Entries, Hosts]:
+def connections(
+    access: Mapping[str, Access], user: str | None, ssh: Entries, use: SshUse | None = None
+) -> tuple[Entries, Hosts]:
     """Entries of ``defaults``, and the keys of each host that differs. ``user`` replaces the proposed logins of SSH."""
-    linux = [each for each in access.values() if each.transport in ("ssh", "docker", "pod")]
+    linux = [each for each in access.values() if each.transport in ("ssh", "openssh", "docker", "pod")]
     usual = Counter(each.transport for each in linux).most_common(1)
     transport = usual[0][0] if usual else ""
     shared: Entries = ()
@@ -172,6 +188,9 @@ def connections(access: Mapping[str, Access], user: str | None, ssh: Entries) ->
         shared = tuple(_docker(next(each for each in linux if each.transport == "docker")))
     elif transport == "pod":
         shared = (Entry("transport", "pod", next(each.reason for each in linux if each.transport == "pod")),)
+    elif transport == "openssh":
+        login = user or next(each.user for each in linux if each.transport == "openssh")
+        shared = (*_openssh(login, use), *ssh)
     elif transport == "ssh":
         logins = [each for each in linux if each.transport == "ssh"]
         (first, _), *_ = Counter(each.user for each in logins).most_common(1)
@@ -193,6 +212,16 @@ def _ssh(login: str, reason: str) -> Iterator[Entry]:
     yield Entry("transport", "ssh", "commands are run over OpenSSH; host keys are verified")
     if login:
         yield Entry("user", login, reason or "as given")
+    yield Entry("sudo", True, "without a password, where the login is not root: nodefall sudoers prints the rules")
+
+
+def _openssh(login: str, use: SshUse | None) -> Iterator[Entry]:
+    why = f", whose configuration sets {', '.join(use.keys)} for them" if use else ""
+    yield Entry("transport", "openssh", f"commands are run by the ssh of this machine{why}")
+    if use and use.destination == "name":
+        yield Entry("options", {"destination": "name"}, "ssh is asked for the Nodes' names, as Hosts of ssh_config")
+    if login:
+        yield Entry("user", login, "as given")
     yield Entry("sudo", True, "without a password, where the login is not root: nodefall sudoers prints the rules")
 
 

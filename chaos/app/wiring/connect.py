@@ -20,7 +20,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.kube import Node
 from chaos.core.ports import Clock, KubeApi, MachineAddresses, PowerControl, Session
 from chaos.core.power_identity import moved_to
-from chaos.engine.connection import POD, ClusterConnection, login
+from chaos.engine.connection import OPENSSH, POD, ClusterConnection, login
 from chaos.machines.pool import Hosts
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ def _import_clients() -> None:
 def with_lab_cluster(requested: Inventory, created: Inventory) -> Inventory:
     """The cluster and hosts of a created lab, with the limits and the Prometheus of the requested inventory.
 
-    ``transport: pod`` in its defaults is for the hosts with Linux.
+    ``transport: pod`` or ``openssh`` in its defaults is for the hosts with Linux.
     """
     settings: dict[str, object] = {
         "protected": requested.protected,
         "limits": requested.limits,
         "prometheus": requested.prometheus,
     }
-    if (transport := requested.defaults.transport) == POD:
+    if (transport := requested.defaults.transport) in (POD, OPENSSH):
         update = {"transport": transport, "options": requested.defaults.options}
         settings["defaults"] = created.defaults.model_copy(update=update)
     return created.model_copy(update=settings)

@@ -64,8 +64,9 @@ def new_command(list_names: bool, **options: Any) -> None:
 @click.option("--out", type=_FILE, help="The inventory to write. [default: hosts/CONTEXT.yaml]")
 @click.option(
     "--transport",
-    type=click.Choice(["ssh", "pod"]),
-    help="To Linux nodes. [default without a login: docker for kind, pod for EKS, GKE, AKS and OpenShift; else ssh]",
+    type=click.Choice(["ssh", "openssh", "pod"]),
+    help="To Linux nodes. [default without a login: docker for kind, pod for EKS, GKE, AKS and OpenShift; else openssh"
+    " where ssh is configured for the Nodes, else ssh]",
 )
 @click.option("--user", metavar="LOGIN", help="Login over SSH. [default: by the OS images of the Nodes]")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of sshd. [default: 22]")

@@ -19,6 +19,7 @@ from chaos.app.init import (
     HostKey,
     context_names,
     default_kubeconfig,
+    find_ssh_use,
     inventory_name,
     known_hosts_path,
     known_hosts_text,
@@ -116,12 +117,13 @@ def _choices(options: InitOptions, facts: ClusterFacts) -> Choices:
     """The options, completed by a person's answers."""
     identity = written_path(options.identity_file.expanduser()) if options.identity_file else None
     choices = Choices(options.user, options.port, identity, transport=options.transport)
+    choices = _with_ssh_config(choices, facts)
     if not options.asks:
         return choices
     proposal = propose(facts, choices, _kinds())
     echo(*proposal.head, *(f"note: {note}" for note in proposal.notes), err=True)
     proposed = to_document(proposal.entries).get("defaults", {}).get("transport")
-    if choices.linux_transport is None and proposed in ("ssh", "pod"):
+    if options.transport is None and not _has_login(options) and proposed in ("ssh", "openssh", "pod"):
         choices = replace(choices, transport=questions.ask_transport(proposed))
     document = to_document(propose(facts, choices, _kinds()).entries)
     defaults = document.get("defaults", {})
@@ -130,6 +132,20 @@ def _choices(options: InitOptions, facts: ClusterFacts) -> Choices:
         key_file = identity or questions.ask_identity_file()
         choices = replace(choices, user=user, identity_file=key_file, proxy_jump=questions.ask_jump())
     return replace(choices, power=questions.ask_power(_describe_power(document), _kinds()))
+
+
+def _has_login(options: InitOptions) -> bool:
+    return any(each is not None for each in (options.user, options.port, options.identity_file))
+
+
+def _with_ssh_config(choices: Choices, facts: ClusterFacts) -> Choices:
+    """Transport openssh, where SSH is proposed and ssh is configured for the Nodes."""
+    if choices.linux_transport not in (None, "openssh"):
+        return choices
+    access = propose(facts, choices, _kinds()).access
+    usable = [node for node in facts.nodes if access[node.name].transport in ("ssh", "openssh")]
+    use = find_ssh_use({node.name: node.address for node in usable}) if usable else None
+    return replace(choices, transport="openssh", ssh_use=use) if use else choices
 
 
 def _describe_power(document: dict[str, Any]) -> str:

@@ -39,9 +39,12 @@ def ask_context(contexts: Sequence[str], current: str) -> str:
 def ask_transport(proposed: LinuxTransport) -> LinuxTransport:
     """How commands reach the Linux nodes."""
     echo(
-        "transport: ssh needs a login on the nodes; pod makes privileged pods on them, and removes them again", err=True
+        "transport: ssh needs a login on the nodes, openssh one that the ssh of this machine is configured for; "
+        "pod makes privileged pods on them, and removes them again",
+        err=True,
     )
-    chosen: LinuxTransport = click.prompt("transport", default=proposed, type=click.Choice(["ssh", "pod"]), err=True)
+    choices: list[LinuxTransport] = ["ssh", "openssh", "pod"]
+    chosen: LinuxTransport = click.prompt("transport", default=proposed, type=click.Choice(choices), err=True)
     return chosen
 
 

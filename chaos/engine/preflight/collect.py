@@ -124,7 +124,7 @@ def collect(
             server | {address for node in required for address in node_addresses(view.nodes[node])}
         ),
         api_server_addresses=server,
-        jump_addresses=jump_hosts(connection.inventory, required),
+        jump_addresses=jump_hosts(connection.inventory, {node: _address(view, node) for node in required}),
         known_host_keys=known_host_keys(connection.inventory),
         connection_risks=connection.kube.risks,
         kubernetes=connection.version,
@@ -132,6 +132,12 @@ def collect(
         helper_namespaces=read_helper_namespaces(connection),
     )
     return PreflightData(observations, drafts)
+
+
+def _address(view: ClusterView, node: str) -> str:
+    """The first InternalIP of the Node, which is where its host is reached; "" without one."""
+    status = view.nodes[node].status
+    return next((each.address for each in (status and status.addresses) or () if each.type == "InternalIP"), "")
 
 
 def _required_facts(cases: Sequence[PreflightCase], view: ClusterView) -> dict[str, frozenset[str] | None]:

@@ -11,15 +11,17 @@ from time import monotonic
 from msgspec import structs
 
 from chaos.core.command import Delivery, HostCommand, Outcome
-from chaos.core.errors import NodefallError, Unreachable
+from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.ports import Armed, Clock, RelayedSession, ServiceSession, Session
 from chaos.core.text import printable
 from chaos.core.threads import ContextThread
 from chaos.machines.sessions.host_keys import HostKeyPin
 from chaos.machines.sessions.process import ExitReason, Process
 from chaos.machines.sessions.script import CALIBRATION_TIMEOUT, HostClock
+from chaos.machines.sessions.settings import HostSettings
 
 _NO_LONGER_READY = "the command is no longer waiting on the host"
+_NOT_FOUND = 127  # exit code of a shell
 _QUOTED = 300  # characters of a greeting that errors quote, its first ones
 
 
@@ -59,6 +61,22 @@ def quote_greeting(process: Process) -> str:
 def not_started(process: Process, label: str) -> str:
     """Error of a command whose process has ended without a start mark."""
     return f"the command did not start on {label}: {quote_greeting(process)}"
+
+
+def login_error(process: Process, exit_code: int | None, settings: HostSettings) -> NodefallError:
+    """Error of a command over SSH that has ended without its start mark; ``exit_code`` is the login shell's."""
+    name, user = settings.name, settings.user
+    if not process.has_shell:
+        hint = f"the login shell of {user} must run commands: check its start-up files, ForceCommand and command="
+        return Unreachable(not_started(process, settings.label), hint=hint)
+    said = quote_greeting(process)
+    if exit_code == _NOT_FOUND:
+        return Refused(f"sudo is not installed on {name}: {said}", hint="install it, or log in as root")
+    line = f"{user} ALL=(root) NOPASSWD: ALL"
+    return Refused(
+        f"sudo on {name} did not start the command for {user}: {said}",
+        hint=f"put the line `{line}` in /etc/sudoers.d/nodefall there",
+    )
 
 
 class ArmedCommand:

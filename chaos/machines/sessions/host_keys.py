@@ -3,7 +3,7 @@
 A node's later connections must present the key that an earlier connection of the run has seen.
 
 Of known_hosts: plain, hashed and [host]:port names, wildcards, @revoked. Paramiko's reader ignores @revoked and
-wildcards, so it would trust a revoked key. Certificates of hosts (@cert-authority) are not used.
+wildcards, so it would trust a revoked key. Certificates of hosts (@cert-authority) are for transport openssh.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
+from pathlib import Path
 from re import compile as compile_pattern
 from threading import Lock
 from typing import Protocol
@@ -129,15 +130,18 @@ def parse_known_hosts(text: str) -> tuple[Entry, ...]:
 
 
 def load_known_hosts(settings: HostSettings) -> tuple[Entry, ...]:
-    """Entries of the host's known_hosts, none for a missing file. Raises Refused if it cannot be read."""
+    """Entries of the host's known_hosts. Raises Refused."""
+    return read_known_hosts(settings.known_hosts)
+
+
+def read_known_hosts(path: Path) -> tuple[Entry, ...]:
+    """Entries of a file, none for a missing one. Raises Refused if it cannot be read."""
     try:
-        return parse_known_hosts(settings.known_hosts.read_text(encoding="utf-8", errors="replace"))
+        return parse_known_hosts(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise Refused(
-            f"{settings.known_hosts} cannot be read: {error.strerror}", hint="check knownHosts in the inventory"
-        ) from error
+        raise Refused(f"{path} cannot be read: {error.strerror}", hint="check knownHosts in the inventory") from error
 
 
 def known_hosts_name(settings: HostSettings) -> str:
@@ -181,7 +185,9 @@ def verify(
     ):
         return
     changed = next((e for e in known if e.type == key.get_name()), None)
-    raise _changed_key_error(settings, key, changed, via) if changed else _unknown_key_error(settings, key, known, via)
+    if changed:
+        raise _changed_key_error(settings, key, changed, via)
+    raise _unknown_key_error(settings, key, of_host, via)
 
 
 def _is_known_elsewhere(entries: Iterable[Entry], key: bytes) -> bool:
@@ -200,13 +206,16 @@ def scan_command(settings: HostSettings, via: tuple[HostSettings, ...] = ()) -> 
 
 
 def _unknown_key_error(
-    settings: HostSettings, key: Key, known: list[Entry], via: tuple[HostSettings, ...]
+    settings: HostSettings, key: Key, of_host: list[Entry], via: tuple[HostSettings, ...]
 ) -> NodefallError:
+    known = [e for e in of_host if not e.marker]
     others = f"; only {', '.join(e.type for e in known)} is known" if known else ""
-    return Refused(
-        f"the host key of {settings.label} is not in {settings.known_hosts}: {describe_key(key)}{others}",
-        hint=f"{_comparison_hint(key)}; if they are equal, run: {scan_command(settings, via)}",
-    )
+    hint = f"{_comparison_hint(key)}; if they are equal, run: {scan_command(settings, via)}"
+    if any(entry.marker == "@cert-authority" for entry in of_host):
+        others += "; an authority for it is known"
+        hint = "use transport: openssh, which accepts certificates of hosts (@cert-authority)"
+    message = f"the host key of {settings.label} is not in {settings.known_hosts}: {describe_key(key)}{others}"
+    return Refused(message, hint=hint)
 
 
 def _changed_key_error(settings: HostSettings, key: Key, entry: Entry, via: tuple[HostSettings, ...]) -> NodefallError:

@@ -72,13 +72,16 @@ def host_settings(inventory: Inventory, key: str, local: LocalUser, address: str
     Raises UsageError for a bad hop.
     """
     host = inventory.hosts.get(key, Host())
-    names = _first_set(host.proxy_jump, inventory.defaults.proxy_jump, [])
-    if key in names:
-        names = names[: names.index(key)]
-    jumps = tuple(_hop(inventory, name, local) for name in names)
+    jumps = tuple(_hop(inventory, name, local) for name in jump_names(inventory, key))
     settings = _merge(key, host.address or address or key, host, inventory.defaults, local, jumps)
     shell = WindowsShell(host.shell or WindowsShell.CMD) if host.os == "windows" else None
     return replace(settings, follows_node=bool(address) and not host.address, windows_shell=shell)
+
+
+def jump_names(inventory: Inventory, key: str) -> list[str]:
+    """The jump hosts before the host ``key``, as the inventory has them."""
+    names: list[str] = _first_set(inventory.hosts.get(key, Host()).proxy_jump, inventory.defaults.proxy_jump, [])
+    return names[: names.index(key)] if key in names else names
 
 
 def _hop(inventory: Inventory, text: str, local: LocalUser) -> HostSettings:

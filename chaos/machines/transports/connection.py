@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
-from threading import BoundedSemaphore, Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chaos.core.errors import Refused, Unreachable
-from chaos.core.text import printable
+from chaos.core.errors import Unreachable
 from chaos.machines.sessions.host_keys import (
     HostKeyPin,
     describe_key,
@@ -20,49 +18,18 @@ from chaos.machines.sessions.host_keys import (
     load_known_hosts,
     verify,
 )
+from chaos.machines.sessions.login_slots import JUMP_LIMITER
 from chaos.machines.sessions.settings import HostSettings
 
 if TYPE_CHECKING:
     import paramiko
 
-MAX_LOGINS = (
-    6  # sshd may drop logins beyond ten that are in progress (MaxStartups 10:30:100), those of other users included
-)
-TIMEOUT_FACTOR = 4  # times the connect timeout
+    from chaos.machines.ssh.client import ClientTransport
+
 KEEPALIVE_INTERVAL = 15  # seconds between two packets on an idle connection
-_SHUTDOWN_GRACE = 0.2  # seconds for a broken transport's thread to notice
-_MAX_BANNER = 300  # characters that errors quote
 ACK_TIMEOUT = 30  # seconds without an acknowledgement after which the kernel drops a connection
 # paramiko logs tracebacks of lost connections, which are reported as outcomes; its global loggers stay unchanged.
 LOG_CHANNEL = "chaos.machines.transports.paramiko"
-
-
-class JumpHostLimiter:
-    """Login slots of this process, by address of the jump host. Thread safe."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._slots: dict[tuple[str, int], BoundedSemaphore] = {}
-
-    @contextmanager
-    def slot(self, jump: HostSettings) -> Iterator[None]:
-        """Wait for a free login slot and hold it. Raises Unreachable on timeout."""
-        with self._lock:
-            semaphore = self._slots.setdefault((jump.address, jump.port), BoundedSemaphore(MAX_LOGINS))
-        timeout = TIMEOUT_FACTOR * jump.connect_timeout
-        if not semaphore.acquire(timeout=timeout):
-            raise Unreachable(
-                f"timed out after {timeout:g} s waiting for a free login slot on jump host {jump.label} "
-                f"({MAX_LOGINS} in progress)",
-                hint="check the jump host: its sshd, its load and the network to it",
-            )
-        try:
-            yield
-        finally:
-            semaphore.release()
-
-
-_JUMP_LIMITER = JumpHostLimiter()
 
 
 logging.getLogger(LOG_CHANNEL).setLevel(logging.CRITICAL)
@@ -98,7 +65,7 @@ def connect(settings: HostSettings, pin: HostKeyPin) -> SshConnection:
     with ExitStack() as stack:
         for index, hop in enumerate((*settings.jumps, settings)):
             via = settings.jumps[:index]
-            with _JUMP_LIMITER.slot(hop) if hop is not settings else nullcontext():
+            with JUMP_LIMITER.slot(hop) if hop is not settings else nullcontext():
                 try:
                     transport = _connect_hop(transport, hop, via, stack, pin if hop is settings else HostKeyPin())
                 except BaseException:
@@ -115,10 +82,12 @@ def _connect_hop(
     stack: ExitStack,
     pin: HostKeyPin,
 ) -> paramiko.Transport:
+    from chaos.machines.ssh.login import log_in  # noqa: PLC0415 - slow
+
     sock = _open_forwarded_channel(before, hop) if before else open_socket(hop)
     stack.callback(close_quietly, sock.close)
     transport = _handshake(sock, hop, via, stack, pin)
-    _log_in(transport, hop)
+    log_in(transport, hop)
     transport.set_keepalive(KEEPALIVE_INTERVAL)
     return transport
 
@@ -158,13 +127,16 @@ def _handshake(
     via: tuple[HostSettings, ...],
     stack: ExitStack,
     pin: HostKeyPin,
-) -> paramiko.Transport:
+) -> ClientTransport:
     """Exchange keys and verify the host key: nothing else is sent before."""
     import paramiko  # noqa: PLC0415 - slow
 
+    from chaos.machines.ssh.client import ClientTransport, handshake_error  # noqa: PLC0415 - slow
+
     entries = load_known_hosts(settings)
+    transport: ClientTransport | None = None
     try:
-        transport = paramiko.Transport(sock)
+        transport = ClientTransport(sock)
         transport.set_log_channel(LOG_CHANNEL)
         stack.callback(close_quietly, transport.close)
         timeout = settings.connect_timeout
@@ -173,10 +145,7 @@ def _handshake(
         transport.start_client(timeout=timeout)
         key = transport.get_remote_server_key()
     except (paramiko.SSHException, EOFError, OSError) as error:
-        raise Unreachable(
-            f"{settings.label} failed the SSH handshake: {error or 'the connection was closed'}",
-            hint="the host may be starting or shutting down; else check port in the inventory and the log of its sshd",
-        ) from error
+        raise handshake_error(transport, settings.label, error) from error
     verify(entries, settings, key, via, pin.key)
     pin.verify(describe_key(key), settings.label)
     return transport
@@ -189,81 +158,3 @@ def _prefer_key_types(transport: paramiko.Transport, types: tuple[str, ...]) -> 
     usable = list(options.key_types)
     preferred = [n for n in names if n in usable]
     options.key_types = [*preferred, *(n for n in usable if n not in preferred)]
-
-
-def _log_in(transport: paramiko.Transport, settings: HostSettings) -> None:
-    """Authenticate with the identity file, then with the keys of the agent.
-
-    A host that refuses every login, as by /run/nologin, prints why and closes the connection: no key is to blame.
-    """
-    import paramiko  # noqa: PLC0415 - slow
-
-    tried = []
-    with ExitStack() as stack:
-        try:
-            for key, source in _load_keys(settings, stack):
-                tried.append(source)
-                try:
-                    if not transport.auth_publickey(settings.user, key):
-                        return
-                except paramiko.AuthenticationException:  # the next key may be accepted
-                    transport.join(_SHUTDOWN_GRACE)
-                    if not transport.is_active():
-                        raise
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            raise _login_closed(transport, settings, error) from error
-    offered = ", ".join(tried) or "no key at all"
-    raise Unreachable(
-        f"{settings.label} rejected the login of {settings.user}; offered: {offered}",
-        hint=f"set identityFile, or `ssh-add` the key, and add the public key to {settings.user}'s authorized_keys",
-    )
-
-
-def _login_closed(transport: paramiko.Transport, settings: HostSettings, error: Exception) -> Unreachable:
-    """The connection was closed instead of an answer to a key; what the host said before, if anything."""
-    banner: Any = (transport.auth_handler and transport.auth_handler.banner) or b""  # bytes, whatever the stubs say
-    said = printable(banner.decode("utf-8", "replace"), _MAX_BANNER)
-    if not said:
-        why = f"{settings.label} closed the connection during login: {error}"
-        return Unreachable(why, hint="check the log of its sshd")
-    return Unreachable(
-        f"{settings.label} closed the connection during login of {settings.user}: it said {said!r}",
-        hint="a host that starts, or is about to shut down, admits only root (/run/nologin): wait, or log in as root",
-    )
-
-
-def _load_keys(settings: HostSettings, stack: ExitStack) -> list[tuple[paramiko.PKey, str]]:
-    import paramiko  # noqa: PLC0415 - slow
-
-    keys: list[tuple[paramiko.PKey, str]] = []
-    if settings.identity_file:
-        keys.append((_load_identity(settings), str(settings.identity_file)))
-    if settings.agent:
-        agent = paramiko.Agent()
-        stack.callback(agent.close)
-        keys += [(key, f"the agent's {key.get_name()}") for key in agent.get_keys()]
-    return keys
-
-
-def _load_identity(settings: HostSettings) -> paramiko.PKey:
-    """The key in the identity file. Raises Refused, also for an encrypted one: there is no prompt for a passphrase."""
-    import paramiko  # noqa: PLC0415 - slow
-
-    path = settings.identity_file
-    assert path is not None  # noqa: S101 - called only where it is set
-    try:
-        return paramiko.PKey.from_path(path)
-    except OSError as error:
-        raise Refused(
-            f"identityFile {path} of {settings.name} cannot be read: {error.strerror}", hint="check the inventory"
-        ) from error
-    except (TypeError, paramiko.PasswordRequiredException) as error:  # TypeError is cryptography's
-        raise Refused(
-            f"identityFile {path} of {settings.name} is encrypted",
-            hint=f"run `ssh-add {path}` and remove identityFile: the keys of the agent are used",
-        ) from error
-    except (ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
-        raise Refused(
-            f"identityFile {path} of {settings.name} cannot be used as a private key: {error}",
-            hint="use an ed25519, ecdsa or rsa key in OpenSSH or PEM format",
-        ) from error

@@ -7,12 +7,10 @@ shell in the container: the exit code of the engine's program may be an error of
 
 from __future__ import annotations
 
-import os
-import select
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
-from threading import Lock, Thread
+from collections.abc import Callable
+from threading import Lock
 from time import monotonic
 
 import msgspec
@@ -23,7 +21,8 @@ from chaos.core.errors import AnotherMachine, NodefallError, Refused, Unreachabl
 from chaos.machines.driver import HostContext, SharedObjects, TransportDriver
 from chaos.machines.sessions.arming import ArmedCommand, ArmingSession
 from chaos.machines.sessions.host_keys import HostKeyPin
-from chaos.machines.sessions.process import ExitReason, Process
+from chaos.machines.sessions.local_process import LocalProcess
+from chaos.machines.sessions.process import ExitReason
 from chaos.machines.sessions.script import armed_argv, draw_mark
 
 ENGINES = ("docker", "podman")
@@ -39,7 +38,6 @@ _STATES = {
         ("created", "configured", "initialized", "exited", "stopped", "dead", "restarting"), PowerState.OFF
     ),
 }
-_CHUNK = 1 << 16
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is ready
 
 
@@ -155,78 +153,6 @@ def engine_error(what: str, stderr: str) -> NodefallError:
     return NodefallError(f"{what}: {message or 'it failed'}", hint="run it by hand as this user")
 
 
-class LocalProcess(Process):
-    """A program that runs another one elsewhere, as ``docker exec``. For one thread; :meth:`kill` is for all.
-
-    Without an end mark the result of the inner program is unknown, whatever the exit code of the outer one.
-    """
-
-    def __init__(self, argv: Sequence[str], mark: str, deadline: float) -> None:
-        """Raises OSError if the program cannot be started."""
-        self._process = process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-        self._stdin, *pipes = [p for p in (process.stdin, process.stdout, process.stderr) if p]
-        super().__init__(mark, deadline)
-        self._streams = dict(zip([pipe.fileno() for pipe in pipes], (self._stdout, self._stderr), strict=True))
-        self._pipes = pipes
-
-    @property
-    def is_running(self) -> bool:
-        return not self.closed and self._process.poll() is None
-
-    def send(self, line: str) -> None:
-        """Write ``line`` at once. Raises OSError if the program has ended."""
-        os.write(self._stdin.fileno(), line.encode())
-
-    def write_stdin(self, text: str) -> None:
-        """Send ``text`` and end of file from a thread, as the program may write before it has read everything."""
-        Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
-
-    def kill(self) -> None:
-        """Kill the outer program. The inner one may go on."""
-        self._process.kill()
-        self._process.wait()
-
-    def close(self) -> None:
-        """Kill the outer program and close the pipes. Further calls do nothing."""
-        if not self.closed:
-            self.closed = True
-            self._close_input()
-            self.kill()
-            for pipe in self._pipes:
-                pipe.close()
-
-    def _step(self) -> ExitReason | None:
-        """Wait for output and read it; the exit reason, None while the program runs.
-
-        A process that the inner program started may have the outputs open for ever: the mark ends them."""
-        open_fds = [fd for fd, stream in self._streams.items() if not stream.is_closed]
-        if not open_fds:
-            return ExitReason.LOST if self.exit is None else ExitReason.EXITED
-        remaining = self._deadline - monotonic()
-        if remaining <= 0:
-            return ExitReason.TIMED_OUT
-        for fd in select.select(open_fds, [], [], remaining)[0]:
-            self._streams[fd].append(os.read(fd, _CHUNK))
-        return None
-
-    def _write_stdin(self, data: bytes) -> None:
-        try:
-            if data:
-                self._stdin.write(data)
-        except (OSError, ValueError):
-            return  # the program ended without reading on, or was killed
-        finally:
-            self._close_input()
-
-    def _close_input(self) -> None:
-        try:
-            self._stdin.close()
-        except OSError:
-            return  # the program has not read everything
-
-
 class DockerSession(ArmingSession):
     """Thread safe; implements ``chaos.core.ports.Session`` and ``RelayedSession``.
 
@@ -263,9 +189,10 @@ class DockerSession(ArmingSession):
             raise Unreachable(f"{command} cannot be sent to {self.label}: {error}") from error
         version = process.await_start()
         if version is None:
-            process.wait()
+            is_late = process.wait() is ExitReason.TIMED_OUT
             process.close()
-            raise self._start_error(process.greeting)  # errors of runc are on stdout
+            why = f"no answer within {self._ready_timeout:g} s" if is_late else "it ended and printed nothing"
+            raise self._start_error(process.greeting or why)  # errors of runc are on stdout
         return self._armed(command, process, self.label, version)
 
     def _running(self) -> ContainerState:
@@ -278,7 +205,7 @@ class DockerSession(ArmingSession):
 
     def _start_error(self, message: str) -> NodefallError:
         """Unreachable, whatever the engine reports: nothing has run, so it can be tried again."""
-        error = engine_error(f"exec in {self.label}", message or f"no answer within {self._ready_timeout:g} s")
+        error = engine_error(f"exec in {self.label}", message)
         return Unreachable(error.message, hint=error.hint)
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from chaos.core.command import Delivery, HostCommand, Outcome
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import NodefallError, Unreachable
 from chaos.machines.driver import HostContext, TransportDriver
 from chaos.machines.sessions.arming import (
     ArmedCommand,
     DeferredCommand,
-    not_started,
+    login_error,
     outcome_of,
     quote_greeting,
     with_hint,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 MAX_CHANNELS = 8  # at once; sshd's MaxSessions is 10
 _SESSION_END_GRACE = 2.0  # seconds in which sshd may still count sessions that have ended
 _RETRY_INTERVAL = 0.05
-_NOT_FOUND = 127  # exit code of a shell
 
 
 class LostBeforeStart(Exception):
@@ -105,7 +104,7 @@ class SshSession:
         with closing(process):
             reason = process.wait()
             if reason in (ExitReason.EXITED, ExitReason.KILLED):
-                raise self._not_started(process)
+                raise login_error(process, process.channel_exit, self.settings)
             why = f"no answer within {timeout:g} s" if reason is ExitReason.TIMED_OUT else "the connection was lost"
             what = f"{command} could not be armed on {self.settings.label}"
             raise Unreachable(f"{what}: {why}; {quote_greeting(process)}")
@@ -208,23 +207,10 @@ class SshSession:
             stdout, stderr = normalize_line_ends(outcome.stdout), normalize_line_ends(outcome.stderr)
             outcome = structs.replace(outcome, stdout=stdout, stderr=stderr)
         if outcome.delivery is Delivery.NOT_SENT:
-            outcome = structs.replace(outcome, error=with_hint(self._not_started(process)))
+            outcome = structs.replace(
+                outcome, error=with_hint(login_error(process, process.channel_exit, self.settings))
+            )
         return outcome
-
-    def _not_started(self, process: ChannelProcess) -> NodefallError:
-        """Error of a command whose channel has ended without its start mark."""
-        name, user = self.settings.name, self.settings.user
-        if not process.has_shell:
-            hint = f"the login shell of {user} must run commands: check its start-up files, ForceCommand and command="
-            return Unreachable(not_started(process, self.settings.label), hint=hint)
-        said = quote_greeting(process)
-        if process.channel_exit == _NOT_FOUND:
-            return Refused(f"sudo is not installed on {name}: {said}", hint="install it, or log in as root")
-        line = f"{user} ALL=(root) NOPASSWD: ALL"
-        return Refused(
-            f"sudo on {name} did not start the command for {user}: {said}",
-            hint=f"put the line `{line}` in /etc/sudoers.d/nodefall there",
-        )
 
 
 class SshTransport(TransportDriver):

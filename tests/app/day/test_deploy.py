@@ -83,6 +83,8 @@ def test_programs_that_the_image_lacks(tmp_path: Path) -> None:
     make(tmp_path)
     day = load_game_day(tmp_path / "day.yaml")
     assert programs_of(day.document.spec, load_inventory(tmp_path / "staging.yaml")) == ("ipmitool",)
+    write_inventory(tmp_path / "staging.yaml", defaults={"transport": "openssh"})
+    assert programs_of(day.document.spec, load_inventory(tmp_path / "staging.yaml")) == ("ipmitool", "ssh")
 
 
 def test_nodes_to_avoid(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chaos.app.discovery.machines import PowerChoice, to_document
+from chaos.app.discovery.machines import PowerChoice, SshUse, to_document
 from chaos.app.discovery.nodes import ListedMetadata, ListedNode
 from chaos.app.discovery.proposal import Choices, ClusterFacts, propose
 from chaos.app.init import render
@@ -77,7 +77,8 @@ CHOICES = st.builds(
     power=st.none()
     | st.just(PowerChoice({}))
     | st.just(PowerChoice({"kind": "ipmi", "address": "bmc-{node}.example", "user": "a", "password": {"env": "P"}})),
-    transport=st.sampled_from([None, "ssh", "pod"]),
+    transport=st.sampled_from([None, "ssh", "openssh", "pod"]),
+    ssh_use=st.sampled_from([None, SshUse("name", ("user",)), SshUse("address", ("proxycommand",))]),
 )
 
 
@@ -165,6 +166,8 @@ RHCOS = "Red Hat Enterprise Linux CoreOS 9.6"
         ({"provider": "kind://docker/c/n"}, Choices(), "docker"),
         ({"provider": "kind://docker/c/n"}, Choices(transport="pod"), "pod"),
         ({"provider": "kind://docker/c/n"}, Choices(transport="ssh"), "ssh"),
+        ({"labels": EKS}, Choices(transport="openssh"), "openssh"),
+        ({"provider": "kind://docker/c/n"}, Choices(transport="openssh"), "openssh"),
         ({"provider": "kind://docker/c/n"}, Choices(identity_file="~/.ssh/id"), "ssh"),
     ],
 )
@@ -172,7 +175,7 @@ def test_pods_where_a_login_is_the_exception(node: dict[str, Any], choices: Choi
     """Neither where no shell is on the host: a pod would find none there, too."""
     inventory = inventory_of(linux("n", **node), choices=choices)
     assert inventory.defaults.transport == transport
-    assert (inventory.defaults.sudo is True) == (transport == "ssh")
+    assert (inventory.defaults.sudo is True) == (transport in ("ssh", "openssh"))
 
 
 KIND_POWER = {"kind": "docker", "engine": "podman"}
@@ -202,6 +205,24 @@ def test_a_chosen_transport_to_kind_nodes_keeps_the_power_control(
     about_transport = [each for each in proposal.notes if "kind nodes" in each or "privileged" in each]
     assert len(about_transport) == bool(note)
     assert all(note in each for each in about_transport)
+
+
+def test_what_ssh_is_configured_for_is_left_to_it() -> None:
+    use = SshUse("name", ("hostname", "proxycommand"))
+    proposal = propose(_facts(), Choices(transport="openssh", ssh_use=use), KINDS)
+    defaults = to_document(proposal.entries)["defaults"]
+    usual = {"transport": "openssh", "options": {"destination": "name"}, "sudo": True}
+    assert {key: defaults[key] for key in usual} == usual
+    assert "user" not in defaults
+    assert "whose configuration sets hostname, proxycommand" in render(proposal, "1.0")
+    by_address = Choices(transport="openssh", ssh_use=SshUse("address", ("user",)), user="ops")
+    defaults = to_document(propose(_facts(), by_address, KINDS).entries)["defaults"]
+    assert "options" not in defaults
+    assert defaults["user"] == "ops"
+
+
+def _facts() -> ClusterFacts:
+    return ClusterFacts("c", "/k", "c", "https://x", "v1", "uid", (linux("n1"), linux("n2")))
 
 
 def test_windows_nodes_keep_theirs_beside_pods() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from base64 import b64encode
 from pathlib import Path
 
@@ -42,10 +43,30 @@ def test_jump_hosts_by_node_and_address() -> None:
         hosts={"bastion": BASTION | {"node": "ip-7"}, "a": {"address": "192.0.2.1"}, "b": {"transport": "docker"}},
     )
     expected = {"ip-7": frozenset({"192.0.2.7"}), "ann@192.0.2.9:2222": frozenset({"192.0.2.9"})}
-    assert jump_hosts(named, ["a"]) == expected
-    assert jump_hosts(named, ["not-listed"]) == expected
-    assert jump_hosts(named, ["b"]) == {}
-    assert jump_hosts(inventory(), ["a"]) == {}
+    assert jump_hosts(named, {"a": ""}) == expected
+    assert jump_hosts(named, {"not-listed": "192.0.2.5"}) == expected
+    assert jump_hosts(named, {"b": ""}) == {}
+    assert jump_hosts(inventory(), {"a": ""}) == {}
+
+
+def test_jump_hosts_of_an_ssh_config(tmp_path: Path) -> None:
+    """By the address of the Node, as the connection asks for it, and through hops of hops."""
+    if shutil.which("ssh") is None:
+        pytest.skip("ssh is not installed")
+    config = tmp_path / "config"
+    config.write_text(
+        "Host 192.0.2.1\n  ProxyJump ann@[2001:db8::9]:2222,inner\n"
+        "Host inner\n  HostName 192.0.2.8\n  ProxyJump outer\nHost outer\n  HostName 192.0.2.7\n",
+        encoding="utf-8",
+    )
+    openssh = inventory(defaults={"transport": "openssh", "options": {"configFile": str(config)}})
+    assert jump_hosts(openssh, {"a": "192.0.2.1", "b": "192.0.2.2"}) == {
+        "2001:db8::9": frozenset({"2001:db8::9"}),
+        "outer": frozenset({"192.0.2.7"}),
+        "inner": frozenset({"192.0.2.8"}),
+    }
+    config.write_text("NoSuchOption yes\n", encoding="utf-8")
+    assert jump_hosts(openssh, {"a": "192.0.2.1"}) == {}  # reported where the host is used
 
 
 def test_the_source_address_of_connections_to_ourselves() -> None:

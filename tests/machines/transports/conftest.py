@@ -8,7 +8,7 @@ import pytest
 
 from chaos.cluster.exec_stream import V4, V5
 from chaos.machines.transports.ssh import SshSession, open_session
-from tests.kit.connectionkit import HostLink, docker_link, pod_link, ssh_link
+from tests.kit.connectionkit import HostLink, docker_link, openssh_link, pod_link, ssh_link
 from tests.kit.machines import Docker, docker_daemon, image, missing
 from tests.kit.sshd import SSHD, Server, serving
 
@@ -54,12 +54,18 @@ SSH = pytest.param("ssh", marks=pytest.mark.slow)  # test_ssh_session.py meets a
 DOCKER = pytest.param("docker", marks=[pytest.mark.root, pytest.mark.slow])
 
 
-@pytest.fixture(params=[SSH, "pod", "pod-v4", DOCKER])
+OPENSSH = pytest.param("openssh", marks=pytest.mark.slow)
+
+
+@pytest.fixture(params=[SSH, OPENSSH, "pod", "pod-v4", DOCKER])
 def link(request: pytest.FixtureRequest, keys: Path, tmp_path: Path) -> Iterator[HostLink]:
-    if request.param == "ssh" and not SSHD.exists():
+    if "ssh" in request.param and not SSHD.exists():
         pytest.skip("openssh-server is not installed")
     if request.param == "ssh":
         with ssh_link(keys, tmp_path) as found:
+            yield found
+    elif request.param == "openssh":
+        with openssh_link(keys, tmp_path) as found:
             yield found
     elif request.param.startswith("pod"):
         with pod_link(tmp_path, *([V4] if request.param == "pod-v4" else [V5, V4])) as found:

@@ -14,8 +14,9 @@ import pytest
 
 from chaos.core.errors import Unreachable
 from chaos.machines.sessions.host_keys import HostKeyPin
+from chaos.machines.sessions.login_slots import MAX_LOGINS, JumpHostLimiter
 from chaos.machines.sessions.settings import HostSettings
-from chaos.machines.transports.connection import MAX_LOGINS, JumpHostLimiter, connect
+from chaos.machines.transports.connection import connect
 
 CONNECTIONS = 20
 

@@ -14,6 +14,7 @@ import pytest
 from chaos.core.command import Delivery, HostCommand
 from chaos.core.errors import Unreachable
 from chaos.machines.transports.ssh import SshSession, open_session
+from tests.kit.openssh import openssh_session
 from tests.kit.sshd import SSHD, Server, keygen, serving
 
 TEXT = "System is going down. Unprivileged users are not permitted to log in anymore."
@@ -51,6 +52,12 @@ def test_the_text_of_nologin_is_quoted_and_no_key_is_blamed(server: Server) -> N
     outcome = SshSession(server.settings(user="daemon")).run(HostCommand(("true",)))
     assert outcome.delivery == Delivery.NOT_SENT
     assert TEXT in outcome.error
+
+
+def test_the_ssh_of_this_machine_quotes_it_too(server: Server) -> None:
+    with pytest.raises(Unreachable, match=TEXT.partition(".")[0]) as caught:
+        openssh_session(server, "User daemon")
+    assert "run it by hand" in caught.value.hint
 
 
 def test_root_may_log_in(server: Server) -> None:

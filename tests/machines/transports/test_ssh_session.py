@@ -115,6 +115,9 @@ def test_bad_identity_files(server: Server, tmp_path: Path) -> None:
     (tmp_path / "junk").write_text("junk")
     with pytest.raises(Refused, match="cannot be used as a private key"):
         open_session(server.settings(identity_file=tmp_path / "junk"))
+    (tmp_path / "junk").write_text("PuTTY-User-Key-File-3: ssh-ed25519\n")
+    with pytest.raises(Refused, match="a key of PuTTY, which `puttygen"):
+        open_session(server.settings(identity_file=tmp_path / "junk"))
 
 
 def test_a_key_that_is_not_authorized(server: Server, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Sessions by the ssh program of this machine, with its user's configuration."""

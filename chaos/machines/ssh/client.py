@@ -1,0 +1,66 @@
+"""A paramiko transport that keeps what the server said: its algorithms, and why it disconnected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import paramiko
+
+from chaos.core.errors import Unreachable
+from chaos.core.text import printable
+
+_MAX_SAID = 300  # characters that errors quote
+_OPENSSH = "use transport: openssh: it has every algorithm that the ssh of this machine has"
+
+
+class ClientTransport(paramiko.Transport):
+    """``disconnect_text``: of the server's disconnect message, "" without one."""
+
+    disconnect_text = ""
+    _offered: dict[str, list[str]] | None = None
+
+    @property
+    def said(self) -> str:
+        """Banner and disconnect message, printable; "" if the server sent neither."""
+        banner: Any = (self.auth_handler and self.auth_handler.banner) or b""  # bytes, whatever the stubs say
+        return printable("\n".join(filter(None, (banner.decode("utf-8", "replace"), self.disconnect_text))), _MAX_SAID)
+
+    def incompatibility(self) -> str:
+        """Which kind of algorithm has none in common, with those of the server; "" if that is not the reason."""
+        if self._offered is None:
+            return ""
+        wanted = (
+            ("key exchange", "kex_algo_list", self.preferred_kex),
+            ("type of host key", "server_key_algo_list", self.preferred_keys),
+            ("cipher", "server_encrypt_algo_list", self.preferred_ciphers),
+            ("MAC", "server_mac_algo_list", self.preferred_macs),
+        )
+        for what, key, ours in wanted:
+            theirs = [name for name in self._offered[key] if not name.startswith(("ext-info-", "kex-strict-"))]
+            if not set(theirs) & set(ours):
+                return printable(f"paramiko has no {what} that the host accepts ({', '.join(theirs)})", _MAX_SAID)
+        return ""
+
+    def _parse_disconnect(self, m: Any) -> None:
+        m.get_int()
+        self.disconnect_text = m.get_text()
+
+    def _really_parse_kex_init(self, m: Any, ignore_first_byte: bool = False) -> Any:
+        parsed = super()._really_parse_kex_init(m, ignore_first_byte)  # type: ignore[misc]
+        if self._offered is None:
+            self._offered = {key: list(value) for key, value in parsed.items() if isinstance(value, list)}
+        return parsed
+
+
+def handshake_error(transport: ClientTransport | None, label: str, error: Exception) -> Unreachable:
+    """Error of an exchange of keys that failed with ``error``; algorithms are named if there is none in common."""
+    incompatibility = transport.incompatibility() if transport else ""
+    if incompatibility:
+        return Unreachable(f"{label} failed the SSH handshake: {incompatibility}", hint=_OPENSSH)
+    said = f"{error or 'the connection was closed'}" + (
+        f"; it said {transport.said!r}" if transport and transport.said else ""
+    )
+    return Unreachable(
+        f"{label} failed the SSH handshake: {error or 'the connection was closed'}{said}",
+        hint="the host may be starting or shutting down; else check port in the inventory and the log of its sshd",
+    )
