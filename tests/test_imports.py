@@ -26,10 +26,10 @@ PURE = (
 IMPURE = ("gameday.notify", "reports.live")
 # What only these rooms import.
 OWNERS = {
-    "kubernetes": ("cluster",),
+    "kubernetes": (),
     "paramiko": ("machines",),
     "prometheus_api_client": ("cluster",),
-    "yaml": ("documents",),
+    "yaml": ("cluster", "documents"),
     "cel_expr_python": ("verdicts",),
     "click": ("cli",),
     "cronsim": ("gameday",),

@@ -59,9 +59,10 @@ if TYPE_CHECKING:
     from chaos.core.indexes import PodHistories
     from chaos.core.inventory import (
         Cluster, Connection, ControllerManager, Defaults, Host, Inventory, Limits, NodeTaint, PriorityGrace,
-        Prometheus, ProtectedNodes, Rule, TimeSource
+        ProtectedNodes, Rule, TimeSource
     )
     from chaos.core.inventory import Lab as LabSettings
+    from chaos.core.prometheus import Prometheus
     from chaos.core.plan import Plan, PlannedStep, PlannedTarget
     from chaos.core.ports import Progress, RunWatcher
     from chaos.core.probes import Probe, Query, ServiceReference

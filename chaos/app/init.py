@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -17,17 +17,16 @@ from chaos.app.discovery.proposal import ClusterFacts, Proposal
 from chaos.cluster.client import ApiClient
 from chaos.cluster.cluster_state import cluster_uid, server_version
 from chaos.cluster.errors import KubeRejected
+from chaos.cluster.kubeconfig import kubeconfig_files, read_kubeconfig
 from chaos.cluster.reads import iter_pages
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.clock import SystemClock
-from chaos.core.errors import NodefallError, Refused, Unreachable, UsageError, bad_input
+from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.inventory import Inventory
 from chaos.core.kube import RESOURCES
 from chaos.core.ports import KubeApi
 from chaos.core.text import printable
-from chaos.documents.document import read_document
 from chaos.documents.yaml_text import inline
-from chaos.documents.yaml_tree import to_builtins
 from chaos.machines.concurrency import run_concurrently
 from chaos.machines.openssh.call import SshCall, SshConfig, read_config
 from chaos.machines.sessions.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
@@ -83,35 +82,26 @@ def _has_kubeadm_config(kube: KubeApi) -> tuple[bool, str]:
     )
 
 
-def default_kubeconfig() -> Path:
-    """That of KUBECONFIG, else ~/.kube/config. Raises UsageError if the variable names several."""
-    paths = [text for text in os.environ.get("KUBECONFIG", "").split(os.pathsep) if text]
-    if len(paths) > 1:
-        raise UsageError("KUBECONFIG names several files, and an inventory has one", hint="give --kubeconfig FILE")
-    return Path(paths[0]) if paths else Path("~/.kube/config").expanduser()
-
-
 def inventory_name(context: str) -> str:
     """A context as the name of an inventory and its file: of an ARN, say, what follows the last slash."""
     name = re.sub(r"[^a-z0-9]+", "-", context.rpartition("/")[2].lower()).strip("-")[:_MAX_NAME].strip("-")
     return name or "cluster"
 
 
-def context_names(kubeconfig: Path) -> tuple[list[str], str]:
-    """Names of the contexts, and the current one, "" for none. Raises BadInput for a file that is no kubeconfig."""
-    if not kubeconfig.is_file():
-        raise bad_input(str(kubeconfig), "there is no such kubeconfig", "give --kubeconfig FILE")
-    document: Any = to_builtins(read_document(kubeconfig))
-    contexts = document.get("contexts") or []
-    try:
-        return [str(each["name"]) for each in contexts], str(document.get("current-context") or "")
-    except (TypeError, KeyError) as error:
-        raise bad_input(str(kubeconfig), "its contexts have no names", "kubectl config get-contexts") from error
+def context_names(kubeconfig: str) -> tuple[list[str], str]:
+    """Names of the contexts, and the current one, "" for none; files as in ``read_kubeconfig``. Raises BadInput."""
+    config = read_kubeconfig(kubeconfig)
+    return list(config.contexts), config.current_context
 
 
-def written_path(kubeconfig: Path) -> str:
+def written_kubeconfig(kubeconfig: str) -> str:
+    """Its files as an inventory has them; "" where there are none, as in a pod."""
+    return os.pathsep.join(written_path(path) for path in kubeconfig_files(kubeconfig) if path.exists())
+
+
+def written_path(path: Path) -> str:
     """The path as an inventory has it: from the home directory, else absolute."""
-    path, home = kubeconfig.absolute(), Path.home()
+    path, home = path.absolute(), Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 

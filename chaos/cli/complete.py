@@ -110,11 +110,10 @@ def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Contexts of the kubeconfig of ``--kubeconfig``, else of the environment or the home directory."""
-    from chaos.app.init import context_names, default_kubeconfig
+    from chaos.app.init import context_names
 
     try:
-        given = ctx.params.get("kubeconfig")
-        names, _ = context_names(Path(given) if given else default_kubeconfig())
+        names, _ = context_names(str(ctx.params.get("kubeconfig") or ""))
     except NodefallError:
         return []
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]

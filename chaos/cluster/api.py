@@ -16,8 +16,10 @@ from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from chaos.cluster.credentials import Headers
 from chaos.cluster.errors import RESET, KubeRejected, KubeUnreachable, from_exception
 from chaos.cluster.exec_stream import ExecStream
+from chaos.cluster.pools import Pool
 from chaos.core.errors import NodefallError
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.ports import KubeApi, Response
@@ -29,23 +31,7 @@ _log = logging.getLogger(__name__)
 _FIELD_WRITERS = ("POST", "PUT", "PATCH")  # methods that write fields
 
 
-def make_pool(configuration: Any, **trust: Any) -> Any:
-    """A pool with the client certificate of ``configuration``; ``trust``: urllib3's options for the server's."""
-    from urllib3 import PoolManager
-
-    return PoolManager(
-        num_pools=256,
-        maxsize=2,
-        cert_reqs="CERT_REQUIRED",
-        cert_file=configuration.cert_file,
-        key_file=configuration.key_file,
-        **trust,
-    )
-
-
-def exchange(
-    pool: Any, method: str, url: str, data: bytes | None, headers: dict[str, str], timeouts: Timeouts
-) -> Response:
+def exchange(pool: Pool, method: str, url: str, data: bytes | None, headers: Headers, timeouts: Timeouts) -> Response:
     """One request and its response, whatever the status. Raises KubeUnreachable, KubeRejected."""
     begin = time.monotonic()
     try:
@@ -58,24 +44,27 @@ def exchange(
     return answer
 
 
-def send(pool: Any, method: str, url: str, data: bytes | None, headers: dict[str, str], timeouts: Timeouts) -> Any:
+def send(pool: Pool, method: str, url: str, data: bytes | None, headers: Headers, timeouts: Timeouts) -> Any:
     """Send a request; the response with its body still to be read. Raises KubeUnreachable."""
-    from urllib3 import Timeout
+    from urllib3 import HTTPHeaderDict, Timeout
     from urllib3.exceptions import HTTPError
 
+    sent = HTTPHeaderDict()
+    for name, value in headers:
+        sent.add(name, value.encode().decode("latin-1"))  # as Go, UTF-8
     try:
-        return pool.request(
+        return pool.manager.request(
             method,
             url,
             body=data,
-            headers=headers,
+            headers=sent,
             timeout=Timeout(connect=timeouts[0], read=timeouts[1]),
             retries=False,
             redirect=False,
             preload_content=False,
         )
     except (HTTPError, OSError) as error:
-        raise from_exception(error, _origin(url)) from error
+        raise from_exception(error, _origin(url), pool.proxy) from error
 
 
 def read_body(response: Any, url: str, timeout: float) -> bytes:

@@ -1,9 +1,7 @@
-"""Raw access to one API server and its kubelets, with the official client's configuration and credentials."""
+"""Raw access to one API server and its kubelets, with the identity of a kubeconfig."""
 
-# ruff: noqa: PLC0415 - kubernetes is slow to import
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import logging
 import threading
@@ -12,17 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote
 
 import msgspec
 
-from chaos.cluster.api import WatchStream, exchange, make_pool, read_body, send, with_field_manager
+from chaos.cluster.access import Access, Pem, load_access
+from chaos.cluster.api import Timeouts, WatchStream, exchange, read_body, send, with_field_manager
+from chaos.cluster.credentials import Credentials, Headers, Identity
 from chaos.cluster.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachable, from_response
 from chaos.cluster.exec_stream import ExecStream, exec_path, open_exec
-from chaos.cluster.kubeconfig import connection_risks, load_configuration
+from chaos.cluster.pools import Pool, Pools, direct_pool
 from chaos.cluster.reads import METADATA_LIST
 from chaos.core.errors import NodefallError, bad_input
-from chaos.core.labels import FIELD_MANAGER
 from chaos.core.ports import Response
 
 # Wall seconds.
@@ -32,29 +31,30 @@ _HEADERS_TIMEOUT = 10.0  # an API server sends a watch's headers at once
 _WATCH_IDLE_TIMEOUT = 90.0  # bookmarks come about once a minute
 _KUBELET_TIMEOUTS = 2.0, 5.0  # to connect, to respond
 _RELOAD_PERIOD = 30.0
-_CREDENTIALS_PERIOD = 1.0
+_JSON = (("Accept", "application/json"),)
 _log = logging.getLogger(__name__)
 
 
 class ApiClient:
     """One API server. Thread-safe. Only a GET is ever sent again, when its keep-alive connection was dead."""
 
-    def __init__(self, load: Callable[[], Any], kubelet_ca: str | None = None, component_ca: str | None = None) -> None:
+    def __init__(
+        self, load: Callable[[], Access], kubelet_ca: str | None = None, component_ca: str | None = None
+    ) -> None:
         self._load = load
         self._kubelet_ca, self._component_ca = kubelet_ca, component_ca
         self._lock = threading.Lock()
-        self._loaded_at = 0.0
-        self._credentials: tuple[float, Any, dict[str, str]] = (0.0, None, {})  # since when, of which client
-        self._client: Any = None
-        self._kubelet_pool: Any = None
-        self._component_pool: Any = None
+        self._loaded_at = time.monotonic()
+        self._access = load()
+        self._credentials = Credentials(self._access)
+        self._pools: Pools | None = None
         self._kubelet_certificate: Callable[[str], str] | None = None
-        self._pinned_pools: dict[str, Any] = {}  # by the address of a kubelet with a self-signed certificate
-        self._reload(None)
+        if not self._credentials.needs_plugin:
+            self._current()  # for errors in the files
 
     @property
     def server(self) -> str:
-        return str(self._client.configuration.host)
+        return self._access.server
 
     @property
     def ca_digest(self) -> str:
@@ -62,20 +62,16 @@ class ApiClient:
 
         Raises NodefallError if it cannot be read.
         """
-        path = self._client.configuration.ssl_ca_cert
-        try:
-            return hashlib.sha256(Path(path).read_bytes() if path else b"").hexdigest()
-        except OSError as error:
-            raise NodefallError(f"{path}: cannot be read: {error.strerror}") from error
+        return self._access.ca_digest
 
     @property
     def uses_proxy(self) -> bool:
-        return bool(self._client.configuration.proxy)
+        return self._access.proxy is not None
 
     @property
     def risks(self) -> tuple[str, ...]:
         """What weakens the connection, for people."""
-        return connection_risks(self._client.configuration)
+        return self._access.risks
 
     def request(
         self,
@@ -88,12 +84,16 @@ class ApiClient:
         accept: str = "application/json",
     ) -> Response:
         """One request and its response, whatever the status; ``timeout`` in wall seconds. Raises KubeUnreachable."""
-        client, query = self._client, with_field_manager(method, query)
+        query = with_field_manager(method, query)
         data = None if body is None else msgspec.json.encode(body)
-        headers = {"Accept": accept} | ({"Content-Type": content_type} if data is not None else {})
-        response = self._send_with_retry(client, method, path, query, data, headers, timeout)
-        if response.status == 401 and self._reload(client):
-            response = self._send_with_retry(self._client, method, path, query, data, headers, timeout)
+        headers: Headers = (("Accept", accept), *((("Content-Type", content_type),) if data is not None else ()))
+        url = self._url(path, query)
+        timeouts = (min(_CONNECT_TIMEOUT, timeout), timeout)
+        for is_last in (False, True):
+            pools, identity = self._current()
+            response = _exchange_again(pools.api, method, url, data, (*identity.headers, *headers), timeouts)
+            if response.status != 401 or is_last or not self._renew(identity):
+                break
         return response
 
     def metadata(self, path: str, query: Mapping[str, str]) -> Response:
@@ -113,14 +113,13 @@ class ApiClient:
 
     def exec(self, pod_path: str, argv: Sequence[str], container: str, timeout: float) -> ExecStream:
         """See :class:`chaos.cluster.api.ExecApi`."""
+        url = self._url(exec_path(pod_path, argv, container), None)
         for is_last in (False, True):
-            client = self._client
-            url, headers = self._prepare(client, exec_path(pod_path, argv, container), None)
-            given = [f"{name}: {value}" for name, value in headers.items() if name.lower() != "accept"]
+            pools, identity = self._current()
             try:
-                return open_exec(client.configuration, url, given, timeout)
+                return open_exec(pools.api, url, identity.headers, timeout)
             except KubeRejected as error:
-                if is_last or error.status != 401 or not self._reload(client):
+                if is_last or error.status != 401 or not self._renew(identity):
                     raise
         raise AssertionError  # the loop returns or raises
 
@@ -141,121 +140,105 @@ class ApiClient:
             raise KubeUnreachable(OTHER, f"the address {address!r} of a node is not an IP address")
         host = f"[{address}]" if ":" in address else address
         url = f"https://{host}:{port}{path}"
-        with self._lock:
-            headers = self._headers(self._client, path)
-            pool = self._pinned_pools.pop(address, self._kubelet_pool)
+        pools, headers = self._direct("the kubelet")
+        pool = pools.pinned.get(address, pools.kubelet)
         try:
-            response = exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
+            return exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
         except KubeUnreachable as error:
+            pools.pinned.pop(address, None)
             if error.kind != TLS or self._kubelet_certificate is None:
                 raise
-            pool = self._pinned_pool(self._kubelet_certificate, address, error)
-            response = exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
-        if pool is not self._kubelet_pool:
-            self._pinned_pools[address] = pool
+            pool = self._pinned_pool(self._kubelet_certificate, pools, address, error)
+        response = exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
+        pools.pinned[address] = pool
         return response
 
-    def _pinned_pool(self, source: Callable[[str], str], address: str, error: KubeUnreachable) -> Any:
+    def _pinned_pool(self, source: Callable[[str], str], pools: Pools, address: str, error: KubeUnreachable) -> Pool:
         """A pool that trusts the certificate read on the host. Raises ``error`` if there is none."""
         try:
-            certificate = source(address)
+            certificate = Pem("certificate of the kubelet", data=source(address).encode())
         except NodefallError as unknown:
             why = f"{error.message}; its certificate cannot be read on its host: {unknown.message}"
             raise KubeUnreachable(TLS, why, hint=error.hint) from unknown
         # Names are not compared: a CA that a kubelet made for itself signs nothing else.
-        return make_pool(self._client.configuration, ca_cert_data=certificate, assert_hostname=False)
+        return direct_pool(pools.access, pools.identity, certificate, assert_hostname=False)
 
     def component(self, url: str) -> Response:
         """GET from a control plane component, whose certificate ``component_ca`` or the cluster's CA has signed.
 
         Raises KubeUnreachable; without that proof of identity no credentials are sent.
         """
-        with self._lock:
-            headers, pool = self._headers(self._client, urlsplit(url).path), self._component_pool
-        return exchange(pool, "GET", url, None, headers, _KUBELET_TIMEOUTS)
+        pools, headers = self._direct("a control plane component")
+        return exchange(pools.component, "GET", url, None, headers, _KUBELET_TIMEOUTS)
+
+    def _direct(self, what: str) -> tuple[Pools, Headers]:
+        """For a request past the API server. Raises KubeUnreachable where it would not be as the impersonated user."""
+        if name := self._credentials.impersonates:
+            message = f"{what} is not asked: only the API server impersonates {name}, as the kubeconfig wants (as)"
+            raise KubeUnreachable(OTHER, message, hint="set cluster.allowNodeProxy in the inventory for kubelets")
+        pools, identity = self._current()
+        return pools, (*identity.headers, *_JSON)
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
-        self._kubelet_pool.clear()
-        self._component_pool.clear()
+        if self._pools:
+            self._pools.close()
 
-    def _reload(self, used: Any) -> bool:
-        """Read the kubeconfig again after a 401, as token files and certificates change. False if just done."""
-        from kubernetes.client.api_client import ApiClient as KubernetesApiClient
-
+    def _current(self) -> tuple[Pools, Identity]:
+        """The pools and the identity for a request. Raises KubeUnreachable, BadInput."""
+        credentials = self._credentials
+        identity = credentials.identity()  # not under the lock: a plug-in takes its time
         with self._lock:
-            if self._client is not used:
-                return True
-            if used is not None and time.monotonic() - self._loaded_at < _RELOAD_PERIOD:
+            if self._pools is None:
+                self._pools = self._make_pools(identity)
+            elif self._pools.is_outdated(identity):
+                try:
+                    fresh = self._make_pools(identity)
+                except NodefallError as error:  # the files are being replaced
+                    _log.debug("the former client certificate is used: %s", error)
+                else:
+                    self._pools.close()
+                    self._pools = fresh
+            return self._pools, identity
+
+    def _make_pools(self, identity: Identity) -> Pools:
+        return Pools(self._access, identity, self._kubelet_ca, self._component_ca)
+
+    def _renew(self, used: Identity) -> bool:
+        """After a 401: whether there may be other credentials than ``used``. Raises KubeUnreachable."""
+        return self._credentials.renew(used) or self._reload() or self._credentials.identity() != used
+
+    def _reload(self) -> bool:
+        """Read the kubeconfig again after a 401, as tokens and certificates change. False if just done."""
+        with self._lock:
+            if time.monotonic() - self._loaded_at < _RELOAD_PERIOD:
                 return False
-            try:
-                configuration = self._load()
-            except NodefallError:
-                if used is None:
-                    raise
-                return False  # the caller reports the 401
             self._loaded_at = time.monotonic()
-            self._client = KubernetesApiClient(configuration)
-            self._kubelet_pool, self._component_pool = (
-                make_pool(configuration, ca_certs=ca or configuration.ssl_ca_cert)
-                for ca in (self._kubelet_ca, self._component_ca)
-            )
-            self._pinned_pools = {}
+            try:
+                access = self._load()
+                credentials = Credentials(access)
+            except NodefallError as error:
+                _log.warning("the kubeconfig cannot be read again: %s", error)
+                return False  # the caller reports the 401
+            self._access, self._credentials, self._pools = access, credentials, None
             return True
 
-    def _headers(self, client: Any, path: str) -> dict[str, str]:
-        """Credentials, refreshed by the official client when they expire; the lock is held.
-
-        Each look at whether they do costs it as much as sending a request, and it renews them minutes before.
-        """
-        since, owner, headers = self._credentials
-        now = time.monotonic()
-        if owner is not client or now - since > _CREDENTIALS_PERIOD:
-            _, _, headers, _, _ = client.param_serialize("GET", path, auth_settings=["BearerToken"])
-            headers |= {"User-Agent": FIELD_MANAGER, "Accept": "application/json"}
-            self._credentials = now, client, headers
-        return headers
-
-    def _prepare(self, client: Any, path: str, query: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
-        """URL and headers of a request."""
-        with self._lock:  # a refresh runs once, not in every thread
-            headers = self._headers(client, path)
-        encoded = client.parameters_to_url_query(list((query or {}).items()), {})
+    def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        encoded = "&".join(f"{key}={quote(str(value))}" for key, value in (query or {}).items())
         joint = ("&" if "?" in path else "?") if encoded else ""
-        return f"{client.configuration.host}{path}{joint}{encoded}", headers
-
-    def _send_with_retry(
-        self,
-        client: Any,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        data: bytes | None,
-        headers: dict[str, str],
-        timeout: float,
-    ) -> Response:
-        url, credentials = self._prepare(client, path, query)
-        pool = client.rest_client.pool_manager
-        timeouts = (min(_CONNECT_TIMEOUT, timeout), timeout)
-        try:
-            return exchange(pool, method, url, data, credentials | headers, timeouts)
-        except KubeUnreachable as error:
-            if method != "GET" or error.kind != RESET:
-                raise
-        return exchange(pool, method, url, data, credentials | headers, timeouts)
+        return f"{self._access.server}{path}{joint}{encoded}"
 
     def _open_watch(self, path: str, query: Mapping[str, str]) -> Any:
         """The response of a watch that was accepted. Raises KubeUnreachable, KubeRejected."""
-        client = self._client
-        url, headers = self._prepare(client, path, query)
-        pool, timeouts, begin = client.rest_client.pool_manager, (_CONNECT_TIMEOUT, _HEADERS_TIMEOUT), time.monotonic()
-        response = send(pool, "GET", url, None, headers, timeouts)
+        url = self._url(path, query)
+        pools, identity = self._current()
+        begin = time.monotonic()
+        response = send(pools.api, "GET", url, None, (*identity.headers, *_JSON), (_CONNECT_TIMEOUT, _HEADERS_TIMEOUT))
         _log.debug("watch %s: %d in %.3f s", url, response.status, time.monotonic() - begin)
         if response.status != 200:
             status, body = response.status, read_body(response, url, _HEADERS_TIMEOUT)
             if status == 401:
-                self._reload(client)  # for the next attempt
+                self._renew(identity)  # for the next attempt
             raise from_response(Response(status, body, {}), f"watch of {path}")
         sock = getattr(response.connection, "sock", None)
         if sock is not None:
@@ -268,12 +251,24 @@ def connect(
 ) -> ApiClient:
     """Client of the cluster of ``context`` (default: the current one). Nothing is sent yet.
 
-    Raises BadInput for files, and NodefallError when there are no credentials.
+    ``kubeconfig`` as in :func:`load_access`. Raises BadInput for files, NodefallError when there are no credentials.
     """
     for ca, name in ((kubelet_ca, "kubeletCA"), (component_ca, "controllerManager.ca")):
         if ca and not Path(ca).is_file():
             raise bad_input(ca, "there is no such file", f"{name} in the inventory names it")
-    return ApiClient(lambda: load_configuration(kubeconfig, context), kubelet_ca, component_ca)
+    return ApiClient(lambda: load_access(kubeconfig, context), kubelet_ca, component_ca)
+
+
+def _exchange_again(
+    pool: Pool, method: str, url: str, data: bytes | None, headers: Headers, timeouts: Timeouts
+) -> Response:
+    """One request and its response; a GET is sent again if its connection was dead."""
+    try:
+        return exchange(pool, method, url, data, headers, timeouts)
+    except KubeUnreachable as error:
+        if method != "GET" or error.kind != RESET:
+            raise
+    return exchange(pool, method, url, data, headers, timeouts)
 
 
 def _is_address(text: str) -> bool:

@@ -13,9 +13,11 @@ from typing import Any
 
 import msgspec
 
+from chaos.cluster.proxies import Proxy
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.ports import Response
+from chaos.core.text import printable
 
 REFUSED, RESET, TIMEOUT, NO_ROUTE, TLS, DNS, OTHER = "refused", "reset", "timeout", "no-route", "tls", "dns", "other"
 _NO_ROUTE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
@@ -46,10 +48,12 @@ class KubeRejected(NodefallError):
         self.status = status
 
 
-def from_exception(error: BaseException, where: str) -> KubeUnreachable:
-    """The error for one of urllib3, ssl or socket, with a hint; ``where`` is the server."""
+def from_exception(error: BaseException, where: str, proxy: Proxy | None = None) -> KubeUnreachable:
+    """The error for one of urllib3, ssl or socket, with a hint; ``where`` is the server, reached through ``proxy``."""
     from urllib3.exceptions import ProtocolError
 
+    if proxy is not None and (found := _from_proxy_error(error, where, proxy)):
+        return found
     for cause in causes(error):
         found = _from_tls_error(cause, where) if isinstance(cause, ssl.SSLError) else _from_socket_error(cause, where)
         if found:
@@ -94,6 +98,35 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         yield cause
         pending += [a for a in cause.args if isinstance(a, BaseException)]
         pending += [cause.__cause__, cause.__context__]
+
+
+def _from_proxy_error(error: BaseException, where: str, proxy: Proxy) -> KubeUnreachable | None:
+    """The error of the proxy itself, or what it says of the server."""
+    from urllib3.exceptions import NewConnectionError, ProxyError
+
+    found = list(causes(error))
+    if not any(isinstance(each, (ProxyError, NewConnectionError)) or _is_socks_error(each) for each in found):
+        return None
+    hint = f"check {proxy.source} and that the proxy runs"
+    said = next((str(each) for each in found if "Tunnel connection failed" in str(each) or _is_socks_answer(each)), "")
+    if said:
+        said = said.partition("Tunnel connection failed: ")[2] or said
+        return KubeUnreachable(OTHER, f"{where}: the {proxy} does not connect to it: {printable(said)}", hint=hint)
+    for cause in found:
+        known = _from_tls_error(cause, str(proxy)) if isinstance(cause, ssl.SSLError) else None
+        known = known or _from_socket_error(cause, str(proxy))
+        if known:
+            return KubeUnreachable(known.kind, f"{where} cannot be reached: {known.message}", hint=hint)
+    return KubeUnreachable(OTHER, f"{where} cannot be reached: {proxy}: {printable(str(error))}", hint=hint)
+
+
+def _is_socks_error(error: BaseException) -> bool:
+    return type(error).__module__ == "socks"
+
+
+def _is_socks_answer(error: BaseException) -> bool:
+    """Whether a SOCKS proxy has answered, as that the server refuses the connection."""
+    return _is_socks_error(error) and type(error).__name__ != "ProxyConnectionError"
 
 
 def _from_tls_error(cause: ssl.SSLError, where: str) -> KubeUnreachable:

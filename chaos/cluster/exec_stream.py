@@ -1,8 +1,7 @@
 """A program in a container over a WebSocket of the API server: pods/exec.
 
 Subprotocols v5.channel.k8s.io and v4.channel.k8s.io (k8s.io/apimachinery pkg/util/remotecommand): the first byte of a
-message is its channel. kubernetes.stream connects without a time-out and cannot be written to without blocking, so of
-the official client only the rules for URLs and proxies are used here.
+message is its channel. kubernetes.stream connects without a time-out and cannot be written to without blocking.
 """
 
 # ruff: noqa: PLC0415 - websocket is slow to import
@@ -11,15 +10,17 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from msgspec import Struct
 
+from chaos.cluster.credentials import Headers
 from chaos.cluster.errors import RESET, KubeUnreachable, from_exception, from_response
+from chaos.cluster.pools import Pool, open_socket
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.ports import Response
 
@@ -122,7 +123,8 @@ class ExecStream:
     def _has_buffered(self) -> bool:
         """Whether TLS has decrypted more than was read: the socket would not show it."""
         sock = self._connection.sock
-        return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
+        tls = getattr(sock, "sslobj", sock)  # of TLS through the TLS of a proxy
+        return isinstance(tls, (ssl.SSLSocket, ssl.SSLObject)) and tls.pending() > 0
 
     def _receive(self) -> tuple[bytes, bytes]:
         from websocket import ABNF, WebSocketException
@@ -157,33 +159,37 @@ def exec_path(pod_path: str, argv: Sequence[str], container: str) -> str:
     return f"{pod_path}/exec?{urlencode(query)}"
 
 
-def open_exec(configuration: Any, url: str, headers: Iterable[str], timeout: float) -> ExecStream:
-    """Connect within ``timeout`` wall seconds, with the trust and the proxy of the official client's configuration.
+def open_exec(pool: Pool, url: str, headers: Headers, timeout: float) -> ExecStream:
+    """Connect within ``timeout`` wall seconds, over a new connection like those of the pool.
 
     Raises KubeUnreachable, and KubeRejected with the server's own words.
     """
-    from kubernetes.stream import ws_client
+    from urllib3.exceptions import HTTPError
     from websocket import WebSocket, WebSocketBadStatusException, WebSocketException
 
-    official: Any = ws_client
-    connection: Any = WebSocket(sslopt=_tls_options(configuration), skip_utf8_validation=True)
-    options: dict[str, Any] = {"header": list(headers), "subprotocols": [V5, V4], "timeout": timeout}
-    if configuration.proxy or configuration.proxy_headers:
-        options = official.websocket_proxycare(options, configuration, url, None)
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    connection: Any = WebSocket(skip_utf8_validation=True)
     try:
-        connection.connect(official.get_websocket_url(url), redirect_limit=0, **options)
+        connection.connect(
+            url.replace("http", "ws", 1),
+            socket=open_socket(pool, url, timeout),
+            header=[f"{name}: {value}" for name, value in headers],
+            subprotocols=[V5, V4],
+            timeout=timeout,
+            redirect_limit=0,
+        )
         _check_protocol(connection)
         connection.settimeout(_FRAME_TIMEOUT)
     except WebSocketBadStatusException as error:
         connection.shutdown()
         body = error.resp_body or b""
         raise from_response(Response(error.status_code, bytes(body), {}), "exec") from error
-    except (WebSocketException, OSError) as error:
+    except (HTTPError, WebSocketException, OSError) as error:
         connection.shutdown()
-        origin = str(configuration.host)
-        if isinstance(error, OSError):
-            raise from_exception(error, origin) from error
-        raise KubeUnreachable(RESET, f"{origin}: no connection for exec: {error}") from error
+        if isinstance(error, WebSocketException):
+            raise KubeUnreachable(RESET, f"{origin}: no connection for exec: {error}") from error
+        raise from_exception(error, origin, pool.proxy) from error
     return ExecStream(connection)
 
 
@@ -193,21 +199,3 @@ def _check_protocol(connection: Any) -> None:
 
     if connection.status != 101 or connection.subprotocol not in (V5, V4):
         raise WebSocketException(f"it answered {connection.status}, in no protocol of exec")
-
-
-def _tls_options(configuration: Any) -> dict[str, Any]:
-    """As kubernetes.stream.ws_client.create_websocket."""
-    if not configuration.verify_ssl:
-        options: dict[str, Any] = {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
-    else:
-        options = {"cert_reqs": ssl.CERT_REQUIRED}
-        if configuration.ssl_ca_cert:
-            options["ca_certs"] = configuration.ssl_ca_cert
-        if configuration.assert_hostname is not None:
-            options["check_hostname"] = configuration.assert_hostname
-    given = (
-        ("certfile", configuration.cert_file),
-        ("keyfile", configuration.key_file),
-        ("server_hostname", configuration.tls_server_name),
-    )
-    return options | {key: value for key, value in given if value}

@@ -24,7 +24,7 @@ from chaos.cluster.replica import (
     version_of,
 )
 from chaos.core.errors import Aborted, NodefallError
-from chaos.core.labels import MANAGED_BY_LABEL, RUN_LABEL
+from chaos.core.labels import MANAGED_BY_LABEL, RUN_LABEL, name_from_run
 from chaos.core.ports import KubeApi, Response
 from chaos.core.store.journal import Journal
 from chaos.core.store.journal_format import EntryKey, PendingUndo, entry_key
@@ -118,7 +118,7 @@ class JournalMirror:
         return False
 
     def _object(self, data: Mapping[str, str]) -> dict[str, Any]:
-        labels = {**MANAGED_BY_LABEL, RUN_LABEL: self.identity.run[:63].rstrip("-.")}
+        labels = {**MANAGED_BY_LABEL, RUN_LABEL: name_from_run(self.identity.run)}
         metadata: dict[str, Any] = {"name": configmap_name(self.identity.run), "namespace": self.namespace}
         metadata |= {"labels": labels} | ({"resourceVersion": self._version} if self._version else {})
         return {"apiVersion": "v1", "kind": "ConfigMap", "data": dict(data), "metadata": metadata}

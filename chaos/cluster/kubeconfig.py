@@ -1,143 +1,299 @@
-"""Load a kubeconfig with the official client; errors carry a hint.
+"""Kubeconfig files as client-go reads them: their schema, several files merged, and the context that is used.
 
-Its keys are in anonymous files in memory: a killed process leaves none of them behind.
+Source: k8s.io/client-go tools/clientcmd (api/v1/types.go, loader.go, client_config.go).
 """
 
-# ruff: noqa: PLC0415 - kubernetes is slow to import
-
+# ruff: noqa: PLC0415 - yaml is slow to import
 from __future__ import annotations
 
-import hashlib
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
+from typing import Any, TypeVar
 
-from chaos.core.errors import BadInput, NodefallError, bad_input
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import fields, replace
+
+from chaos.core.errors import BadInput, Problem, bad_input
 from chaos.core.files import refuse_writable_by_others
-from chaos.core.text import register_secret
 
-_lock = threading.Lock()
-_paths: dict[str, str] = {}  # by hash of the content; the descriptors stay open as long as the process
-_POOL_SIZE = 32  # connections, for watches, scrapes and writes together
-
-
-def memory_file(content: str | bytes) -> str:
-    """The path, in this process only, of an anonymous file with the content. Raises OSError."""
-    data = content.encode() if isinstance(content, str) else content
-    key = hashlib.sha256(data).hexdigest()
-    if key not in _paths:
-        descriptor = os.memfd_create("nodefall")
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(data)
-        _paths[key] = f"/proc/self/fd/{descriptor}"
-    return _paths[key]
+_Entry = TypeVar("_Entry")
+_MAPS = ("clusters", "users", "contexts", "unknown")
+_PATHS_OF_USER = ("client_certificate", "client_key", "token_file")
+_IGNORED = ("kind", "apiVersion", "preferences", "extensions")
+_MAX_BYTES = 16 << 20  # of a file
+_MAX_VALUES = 1_000_000  # in a file, each alias counted as what it stands for
 
 
-@contextmanager
-def keys_in_memory(kube_config: Any) -> Iterator[None]:
-    """In the block, ``kubernetes.config.kube_config`` makes no temporary files of the data in a kubeconfig.
+class ClusterEntry(Struct, frozen=True, rename="kebab"):
+    """How to reach and recognize an API server."""
 
-    ssl reads keys from files only. Where there are no files in memory (not Linux), the client's temporary files remain
-    until the process ends.
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: list[dict[str, Any]] = []
+
+
+class EnvironmentVariable(Struct, frozen=True):
+    name: str = ""
+    value: str = ""
+
+
+class ExecEntry(Struct, frozen=True, rename="camel"):
+    """A program that prints credentials."""
+
+    api_version: str = ""
+    command: str = ""
+    args: list[str] = []
+    env: list[EnvironmentVariable] = []
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+
+
+class ProviderEntry(Struct, frozen=True):
+    """A kind of credentials that client-go had built in."""
+
+    name: str = ""
+    config: dict[str, Any] = {}
+
+
+class UserEntry(Struct, frozen=True, rename="kebab"):
+    """An identity, and whom it impersonates."""
+
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = field(default="", name="tokenFile")
+    impersonate: str = field(default="", name="as")
+    impersonate_uid: str = field(default="", name="as-uid")
+    impersonate_groups: list[str] = field(default_factory=list, name="as-groups")
+    impersonate_extra: dict[str, list[str]] = field(default_factory=dict, name="as-user-extra")
+    username: str = ""
+    password: str = ""
+    auth_provider: ProviderEntry | None = None
+    exec: ExecEntry | None = None
+    extensions: list[dict[str, Any]] = []
+
+
+class ContextEntry(Struct, frozen=True):
+    """A cluster and a user, by name."""
+
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+    extensions: list[dict[str, Any]] = []
+
+
+class _NamedCluster(Struct):
+    name: str = ""
+    cluster: ClusterEntry = ClusterEntry()
+
+
+class _NamedUser(Struct):
+    name: str = ""
+    user: UserEntry = UserEntry()
+
+
+class _NamedContext(Struct):
+    name: str = ""
+    context: ContextEntry = ContextEntry()
+
+
+class _File(Struct, rename="kebab"):
+    kind: str = ""
+    api_version: str = field(default="", name="apiVersion")
+    clusters: list[_NamedCluster] = []
+    users: list[_NamedUser] = []
+    contexts: list[_NamedContext] = []
+    current_context: str = ""
+
+
+class Kubeconfig(Struct, frozen=True):
+    """The merged files. ``unknown``: keys that nothing reads, in words, by the kind and name of their entry."""
+
+    where: str
+    clusters: dict[str, ClusterEntry] = {}
+    users: dict[str, UserEntry] = {}
+    contexts: dict[str, ContextEntry] = {}
+    current_context: str = ""
+    unknown: dict[tuple[str, str], list[str]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.clusters or self.users or self.contexts or self.current_context)
+
+    def context(self, name: str | None) -> ContextEntry:
+        """The entry of a context, by default the current one. Raises BadInput, with the known ones."""
+        chosen = name or self.current_context
+        if not chosen:
+            raise bad_input(self.where, "it has no current-context", "set cluster.context in the inventory")
+        if chosen not in self.contexts:
+            raise self._missing("context", chosen, self.contexts)
+        return self.contexts[chosen]
+
+    def cluster(self, name: str) -> ClusterEntry:
+        """The entry of a cluster. Raises BadInput."""
+        if name not in self.clusters:
+            raise self._missing("cluster", name, self.clusters)
+        return self.clusters[name]
+
+    def user(self, name: str) -> UserEntry:
+        """The entry of a user; that of no name is one without credentials. Raises BadInput."""
+        if name not in self.users and name:
+            raise self._missing("user", name, self.users)
+        return self.users.get(name, UserEntry())
+
+    def _missing(self, kind: str, name: str, known: Iterable[str]) -> BadInput:
+        near = get_close_matches(name, list(known), 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
+        return bad_input(self.where, f"it has no {kind} {name!r}", hint)
+
+
+def kubeconfig_files(text: str) -> list[Path]:
+    """The files that ``text`` names as KUBECONFIG does; "" for those that kubectl would use."""
+    if text and (Path(text).exists() or os.pathsep not in text):
+        return [Path(text)]
+    names = (text or os.environ.get("KUBECONFIG", "")).split(os.pathsep)
+    if names == [""]:
+        return [Path("~/.kube/config").expanduser()]
+    return [Path(name) for name in dict.fromkeys(names) if name]
+
+
+def read_kubeconfig(text: str) -> Kubeconfig:
+    """The files that ``text`` names, merged: of entries of one name the first is taken. Raises BadInput.
+
+    As kubectl, skips files that do not exist, unless the only one was named.
     """
-    name = "_create_temp_file_with_content"
-    if not hasattr(os, "memfd_create") or not os.path.isdir("/proc/self/fd") or not hasattr(kube_config, name):
-        yield
-        return
-    with _lock:
-        original = getattr(kube_config, name)
-        setattr(kube_config, name, lambda content, *_, **__: memory_file(content))
-        try:
-            yield
-        finally:
-            setattr(kube_config, name, original)
-
-
-def load_configuration(kubeconfig: str, context: str | None) -> Any:
-    """The client's Configuration. Raises BadInput for the file, NodefallError if there are no credentials.
-
-    Keys in the file stay in memory. Runs the exec plugin that the file names. Refreshed OIDC tokens are written back,
-    as kubectl does.
-    """
-    from kubernetes import config
-    from kubernetes.client.configuration import Configuration
-    from kubernetes.config.config_exception import ConfigException
-
-    if not Path(kubeconfig).is_file():
-        raise bad_input(kubeconfig, "there is no such kubeconfig", "set cluster.kubeconfig in the inventory")
-    refuse_writable_by_others(kubeconfig, Path(kubeconfig).stat())  # an exec plugin that it names would be run
-    client: Any = config  # untyped
-    configuration: Any = Configuration()
-    configuration.connection_pool_maxsize = _POOL_SIZE
-    configuration.keep_alive = True
-    try:
-        with keys_in_memory(config.kube_config):
-            client.load_kube_config(kubeconfig, context, client_configuration=configuration)
-    except ConfigException as error:
-        raise _bad_kubeconfig(kubeconfig, context, str(error)) from error
-    except Exception as error:  # errors of the client's YAML, base64 and certificate reading
-        raise bad_input(kubeconfig, f"it cannot be read as a kubeconfig: {_first_line(error)}") from error
-    _check(kubeconfig, configuration)
-    for secret in (configuration.password, *configuration.api_key.values()):
-        register_secret((secret or "").removeprefix("Bearer "))
-    return configuration
-
-
-def _check(kubeconfig: str, configuration: Any) -> None:
-    parts = urlsplit(configuration.host)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise bad_input(kubeconfig, f"the cluster's server {configuration.host!r} is not a URL")
-    for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
-        if path and not Path(path).is_file():
-            raise bad_input(kubeconfig, f"it names {path}, which does not exist")
-    if parts.scheme == "https" and not configuration.api_key and not configuration.cert_file:
-        raise NodefallError(
-            f"{kubeconfig}: the context's user gives no credentials",
-            hint="check that user, and that its exec plugin runs: kubectl --kubeconfig FILE get nodes",
+    files = kubeconfig_files(text)
+    if len(files) == 1 and text and not files[0].exists():
+        raise bad_input(
+            str(files[0]), "there is no such kubeconfig", "set cluster.kubeconfig in the inventory, or --kubeconfig"
         )
-    # Like kubectl, go to loopback directly even if the environment names a proxy.
-    if parts.hostname in ("localhost", "127.0.0.1", "::1") and configuration.proxy in getproxies().values():
-        configuration.proxy = None
+    found = [_parse(str(file), _read_file(file)) for file in files if file.exists()]
+    merged = Kubeconfig(os.pathsep.join(map(str, files)))
+    for each in reversed(found):
+        maps = {name: getattr(merged, name) | getattr(each, name) for name in _MAPS}
+        merged = replace(merged, current_context=each.current_context or merged.current_context, **maps)
+    return merged
 
 
-def connection_risks(configuration: Any) -> tuple[str, ...]:
-    """What weakens the connection to the API server, for people."""
-    risks = []
-    if not configuration.verify_ssl and urlsplit(configuration.host).scheme == "https":
-        risks.append("the API server's certificate is not verified (insecure-skip-tls-verify in the kubeconfig)")
-    if configuration.proxy and configuration.proxy in getproxies().values():
-        proxy = urlsplit(configuration.proxy)
-        risks.append(f"the API server is reached through the proxy {proxy.hostname or '?'} of the environment")
-    return tuple(risks)
-
-
-def _bad_kubeconfig(kubeconfig: str, context: str | None, message: str) -> BadInput:
-    """The error for a kubeconfig; for an unknown context its hint names the known ones."""
-    known = _contexts(kubeconfig)
-    if context is None or context in known or not known:
-        return bad_input(kubeconfig, _first_line(message))
-    near = get_close_matches(context, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else "it has " + ", ".join(known)
-    return bad_input(kubeconfig, f"it has no context {context!r}", hint)
-
-
-def _contexts(kubeconfig: str) -> list[str]:
-    from kubernetes.config import kube_config
-    from kubernetes.config.config_exception import ConfigException
-
-    client: Any = kube_config  # untyped
+def _read_file(path: Path) -> bytes:
+    """The content of a file that only trusted users may write. Raises BadInput."""
     try:
-        contexts = client.KubeConfigMerger(kubeconfig).config.value.get("contexts") or []
-        return [str(c["name"]) for c in contexts]
-    except (ConfigException, AttributeError, TypeError, KeyError):  # only for a hint
-        return []
+        status = path.stat()
+        refuse_writable_by_others(str(path), status)  # an exec plug-in that it names would be run
+        if not path.is_file() or status.st_size > _MAX_BYTES:
+            raise bad_input(str(path), f"it is not a file of at most {_MAX_BYTES >> 20} MiB")
+        return path.read_bytes()
+    except OSError as error:
+        raise bad_input(str(path), f"it cannot be read: {error.strerror}") from error
 
 
-def _first_line(error: object) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+def _parse(where: str, content: bytes) -> Kubeconfig:
+    """One file; its paths are made absolute. Raises BadInput."""
+    document = _load_yaml(where, content)
+    if document is None:
+        return Kubeconfig(where)
+    if not isinstance(document, dict):
+        raise bad_input(where, "it cannot be read as a kubeconfig: it is no mapping")
+    try:
+        file = msgspec.convert(document, _File)
+    except msgspec.ValidationError as error:
+        raise bad_input(where, f"it cannot be read as a kubeconfig: {error}") from error
+    if file.kind not in ("", "Config") or file.api_version not in ("", "v1"):
+        raise bad_input(where, f"it is no kubeconfig: its kind is {file.kind} of {file.api_version or 'v1'}")
+    folder = Path(where).absolute().parent
+    return Kubeconfig(
+        where,
+        _by_name(where, "cluster", [(each.name, _resolve(each.cluster, folder)) for each in file.clusters]),
+        _by_name(where, "user", [(each.name, _resolve_user(each.user, folder)) for each in file.users]),
+        _by_name(where, "context", [(each.name, each.context) for each in file.contexts]),
+        file.current_context,
+        _unknown_keys(where, document),
+    )
+
+
+def _load_yaml(where: str, content: bytes) -> Any:
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Without timestamps: to client-go they are text."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in rules if tag != "tag:yaml.org,2002:timestamp"]
+        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    try:
+        return _without_nulls(yaml.load(content, Loader), iter(range(_MAX_VALUES)))  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        why = getattr(error, "problem", None) or type(error).__name__
+        raise BadInput([Problem(where, line, column, f"it cannot be read as a kubeconfig: {why}")]) from error
+
+
+def _without_nulls(value: Any, room: Iterator[int]) -> Any:
+    """Without empty values: to client-go they are keys that are left out. Raises ValueError for too many aliases."""
+    if next(room, None) is None:
+        raise ValueError
+    if isinstance(value, dict):
+        return {str(key): _without_nulls(item, room) for key, item in value.items() if item is not None}
+    return [_without_nulls(item, room) for item in value if item is not None] if isinstance(value, list) else value
+
+
+def _resolve(cluster: ClusterEntry, folder: Path) -> ClusterEntry:
+    return replace(cluster, certificate_authority=_absolute(cluster.certificate_authority, folder))
+
+
+def _resolve_user(user: UserEntry, folder: Path) -> UserEntry:
+    """With absolute paths; that of an exec plug-in too, unless it is to be found in PATH."""
+    plugin = user.exec
+    if plugin and os.sep in plugin.command:
+        plugin = replace(plugin, command=_absolute(plugin.command, folder))
+    paths = {name: _absolute(getattr(user, name), folder) for name in _PATHS_OF_USER}
+    return replace(user, exec=plugin, **paths)
+
+
+def _absolute(path: str, folder: Path) -> str:
+    return os.path.normpath(folder / path) if path else ""
+
+
+def _by_name(where: str, kind: str, entries: Iterable[tuple[str, _Entry]]) -> dict[str, _Entry]:
+    """Raises BadInput for a name that is used twice."""
+    found: dict[str, _Entry] = {}
+    for name, entry in entries:
+        if name in found:
+            raise bad_input(where, f"it has two entries of the {kind} {name!r}", "remove one of them")
+        found[name] = entry
+    return found
+
+
+def _unknown_keys(where: str, document: Mapping[str, Any]) -> dict[tuple[str, str], list[str]]:
+    """What neither nodefall nor kubectl reads, by kind and name of the entry; ("", its path) for the file itself."""
+    unknown = {("", where): [_describe(key, _File) for key in document if key not in (*_known(_File), *_IGNORED)]}
+    for kind, plural, type_ in (("cluster", "clusters", ClusterEntry), ("user", "users", UserEntry)):
+        for named in document.get(plural, []):
+            entry = named.get(kind, {})
+            found = [_describe(key, type_) for key in entry if key not in _known(type_)]
+            plugin = entry.get("exec", {})
+            found += [f"exec.{_describe(key, ExecEntry)}" for key in plugin if key not in _known(ExecEntry)]
+            unknown[kind, str(named.get("name", ""))] = found
+    return unknown
+
+
+def _known(type_: type[Struct]) -> list[str]:
+    return [each.encode_name for each in fields(type_)]
+
+
+def _describe(key: str, type_: type[Struct]) -> str:
+    near = get_close_matches(key, _known(type_), 1)
+    return f"{key} (did you mean {near[0]}?)" if near else key

@@ -18,7 +18,7 @@ from chaos.core.action import FactCheck, Undo, UndoStep
 from chaos.core.api_fact import object_fact
 from chaos.core.command import MERGE_PATCH, KubeCommand
 from chaos.core.errors import Aborted
-from chaos.core.labels import MANAGED_BY_LABEL, RUN_LABEL
+from chaos.core.labels import MANAGED_BY_LABEL, RUN_LABEL, name_from_run
 from chaos.core.ports import KubeApi
 
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -29,7 +29,12 @@ _IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 
 def namespace_for(run: str) -> str:
     """A namespace that only this run uses."""
-    return f"nodefall-{run}"[:63].rstrip("-")
+    return name_from_run(run, "nodefall-")
+
+
+def namespaces_for(run: str) -> tuple[str, ...]:
+    """What :func:`namespace_for` returns now, and what it did in 0.2 for names of 48 characters and more."""
+    return namespace_for(run), f"nodefall-{run}"[:63].rstrip("-")
 
 
 class WorkloadState(Struct, frozen=True):
@@ -55,10 +60,10 @@ def removal(state: WorkloadState, namespace: str, run: str) -> Undo:
     delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
     label = object_fact(f"/api/v1/namespaces/{namespace}", f"/metadata/labels/{RUN_LABEL.replace('/', '~1')}")
     # Only the namespace of this run: another one may have its name.
-    steps, proof = [UndoStep(delete, unless=gone, when=(FactCheck(label, run),))], [gone]
+    steps, proof = [UndoStep(delete, unless=gone, when=(FactCheck(label, name_from_run(run)),))], [gone]
     steps += [_remove_finalizers(path, namespace) for path in state.finalizers]
     if state.priority_classes:
-        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={run}')}"
+        ours = f"{PRIORITY_CLASSES}?labelSelector={quote(f'{RUN_LABEL}={name_from_run(run)}')}"
         none = FactCheck(object_fact(ours, "/items/0/metadata/name"), None)
         steps.append(UndoStep(KubeCommand("DELETE", ours), unless=none))
         proof.append(none)
@@ -81,7 +86,7 @@ def create_commands(
 
     ``nodes``: confine the pods to them, by node affinity; those of DaemonSets are not confined.
     """
-    labels = {RUN_LABEL: run, **MANAGED_BY_LABEL}
+    labels = {RUN_LABEL: name_from_run(run), **MANAGED_BY_LABEL}
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
     created = [KubeCommand("POST", "/api/v1/namespaces", body)]
     for manifest in manifests:

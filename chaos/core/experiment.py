@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -10,6 +11,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     Tag,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -32,18 +34,57 @@ Timing = Annotated[
 OPERATORS = ("within", "never", "always")  # the temporal ones; an expectation has at most one
 
 
+LabelValue = Annotated[
+    str,
+    BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
+    WithJsonSchema({"type": ["string", "null"]}),
+]
+
+
+class LabelRequirement(Model):
+    """An entry of ``matchExpressions``, with the meaning that it has in Kubernetes."""
+
+    key: str = Field(min_length=1)
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: list[str] = []
+
+    @model_validator(mode="after")
+    def _values_of_sets(self) -> Self:
+        if (self.operator in ("In", "NotIn")) != bool(self.values):
+            takes = "needs values" if not self.values else "takes no values"
+            raise ValueError(f"the operator {self.operator} {takes}")
+        return self
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether a Node with these labels is selected. One without the key is not in any set."""
+        found = labels.get(self.key)
+        if self.operator in ("In", "Exists"):
+            return found is not None and (self.operator == "Exists" or found in self.values)
+        return found is None or (self.operator == "NotIn" and found not in self.values)
+
+
 class TargetSpec(Model):
     """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
 
     role: Literal["worker", "control-plane"] | None = None
     nodes: list[str] | None = Field(None, min_length=1)
-    match_labels: dict[str, str] | None = Field(None, alias="matchLabels")
+    except_: list[str] = Field([], alias="except", description="names of nodes that are never selected")
+    match_labels: dict[str, LabelValue] | None = Field(None, alias="matchLabels")
+    match_expressions: list[LabelRequirement] = Field(
+        [], alias="matchExpressions", description="of labels, as in a label selector of Kubernetes"
+    )
     zone: str | None = None
     os: Literal["linux", "windows"] | None = None
     runs: Literal["workload"] | None = Field(
         None, description="workload: the node can run pods of the workload, and runs one before the first step"
     )
     count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
+
+    @model_validator(mode="after")
+    def _no_exception_of_names(self) -> Self:
+        if self.nodes and self.except_:
+            raise ValueError("give either nodes or except")
+        return self
 
     @field_validator("count", mode="before")
     @classmethod

@@ -95,6 +95,13 @@ def missing_file_hint(path: Path, remedy: str = "") -> str:
     return ", or ".join(filter(None, [where, remedy]))
 
 
+def absolute_paths(text: str, folder: Path) -> str:
+    """One path, or several as in KUBECONFIG, each relative to ``folder``. Raises RuntimeError without ``~``."""
+    whole = folder / Path(text).expanduser()
+    names = [text] if os.pathsep not in text or whole.exists() else text.split(os.pathsep)
+    return os.pathsep.join(str(folder / Path(name).expanduser()) for name in names if name)
+
+
 def private_opener(path: str, flags: int) -> int:
     """An ``opener`` for :func:`open`. Symbolic links are not followed. Raises OSError."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW, FILE_MODE)

@@ -19,10 +19,10 @@ from chaos.core.field_types import (
     Model,
     Secret,
     SimulatedVersion,
-    Url,
     full_match,
 )
 from chaos.core.labels import LOCK_NAMESPACE
+from chaos.core.prometheus import Prometheus
 
 NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a valid namespace")]
 Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is not a number of bytes; write it like 2Gi")]
@@ -64,7 +64,10 @@ class ControllerManager(Model):
 
 
 class Cluster(Model):
-    kubeconfig: str
+    kubeconfig: str = Field(
+        description='file, or several with colons as in KUBECONFIG; "" for those that kubectl would use, or in a pod '
+        "its service account"
+    )
     context: str | None = None
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
     allow_node_proxy: Flag = Field(False, alias="allowNodeProxy")
@@ -81,23 +84,6 @@ class Cluster(Model):
     )
     simulated: Flag = Field(False, description="a lab, marked as such in reports")
     time_source: TimeSource | None = Field(None, alias="timeSource")
-
-
-class Prometheus(Model):
-    """A Prometheus. Certificates are verified by the CAs of certifi, or those in ``REQUESTS_CA_BUNDLE``."""
-
-    url: Url
-    user: str | None = Field(None, description="for basic authentication; credentials is the password")
-    credentials: Secret | None = Field(None, description="bearer token, or the password of user")
-    stale_after: DurationText = Field(
-        "90s", alias="staleAfter", description="its data is unknown while its newest scrape is older"
-    )
-
-    @model_validator(mode="after")
-    def _password(self) -> Self:
-        if self.user and self.credentials is None:
-            raise ValueError("user needs credentials")
-        return self
 
 
 class Connection(Model):

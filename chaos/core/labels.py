@@ -35,6 +35,17 @@ HELPER_SESSION = "nodefall.dev/session"  # label of such pods: the process that 
 HELPER_NODE = "nodefall.dev/node"  # annotation of such pods: the node whose host they give access to
 
 
+_MAX_LABEL = 63  # characters of a label's value, and of a namespace's name
+
+
+def name_from_run(run: str, prefix: str = "") -> str:
+    """``prefix`` and the ID of a run, in at most 63 characters: of a long one the end is kept, which is random."""
+    room = _MAX_LABEL - len(prefix)
+    name, _, unique = run.rpartition("-")
+    kept = name[: room - len(unique) - 1].rstrip("-.")
+    return prefix + (run if len(run) <= room else f"{kept}-{unique}"[-room:])
+
+
 @dataclass(frozen=True, slots=True)
 class JobView:
     """A Job. ``day`` and ``plan_hash``: what it was created for. ``reason``: why it failed, or its pod does not run."""

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from chaos.core.driver import file_keys
 from chaos.core.errors import UsageError
+from chaos.core.files import absolute_paths
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Inventory, Lab
 from chaos.documents.document import open_document, read_document
@@ -68,13 +69,21 @@ def _file_places(root: Cursor) -> list[Cursor]:
 def _resolve_files(root: Cursor, folder: Path) -> None:
     """Make every path in the tree absolute; relative ones are relative to the file."""
     resolved: list[Node] = []  # aliases share a node
-    for place in _file_places(root):
+    places = _file_places(root)
+    for place in places:
         if place.text and isinstance(place.node, ScalarNode) and not any(place.node is node for node in resolved):
             resolved.append(place.node)
             try:
-                place.node.value = str(folder / Path(place.text).expanduser())
+                is_kubeconfig = place is places[0]
+                place.node.value = (
+                    absolute_paths(place.text, folder) if is_kubeconfig else _absolute(place.text, folder)
+                )
             except RuntimeError:
                 place.report(f"no home directory for {place.text!r}")
+
+
+def _absolute(path: str, folder: Path) -> str:
+    return str(folder / Path(path).expanduser())
 
 
 def _power_files(power: Cursor) -> Iterator[Cursor]:

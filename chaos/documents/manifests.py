@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from chaos.core.errors import BadInput, Problem, bad_input
 from chaos.documents.document import read_text
 from chaos.documents.problems import Cursor, ErrorCollector
-from chaos.documents.yaml_tree import MappingNode, Mark, compose, to_builtins
+from chaos.documents.yaml_tree import (
+    MappingEntry,
+    MappingNode,
+    Mark,
+    Node,
+    ScalarNode,
+    SequenceNode,
+    compose,
+    to_builtins,
+)
 
 # Kinds without a namespace in Kubernetes v1.36 (kubectl api-resources --namespaced=false).
 _CLUSTER_KIND_NAMES = """
@@ -65,9 +74,8 @@ def _load_all(paths: Iterable[Path], check: Callable[[Cursor], None]) -> list[Lo
 
 def _load(path: Path, check: Callable[[Cursor], None]) -> list[LocatedObject]:
     documents = compose(str(path), read_text(path), old_octal=True)
-    if not documents:
-        raise bad_input(str(path), "the file has no objects")
     errors = ErrorCollector(str(path))
+    documents = [each for document in documents for each in _items(Cursor.of(errors, document), document)]
     for document in documents:
         cursor = Cursor.of(errors, document)
         if isinstance(document, MappingNode):
@@ -76,7 +84,22 @@ def _load(path: Path, check: Callable[[Cursor], None]) -> list[LocatedObject]:
         else:
             cursor.report("expected a Kubernetes object (a mapping)")
     errors.raise_if_any()
+    if not documents:
+        raise bad_input(str(path), "the file has no objects")
     return [LocatedObject(str(path), document.mark, to_builtins(document)) for document in documents]
+
+
+def _items(cursor: Cursor, document: Node) -> Iterator[Node]:
+    """The objects in a list, as kubectl prints one; of any other document itself."""
+    items, kind = cursor.get("items").node, cursor.get("kind").text or ""
+    if not kind.endswith("List") or not isinstance(items, SequenceNode):
+        yield document
+        return
+    for item, each in zip(items.items, cursor.get("items").items(), strict=True):
+        if kind != "List" and isinstance(item, MappingNode):  # only there kind and apiVersion may be left out
+            for key, text in (("kind", kind.removesuffix("List")), ("apiVersion", cursor.get("apiVersion").text or "")):
+                item.items.setdefault(key, MappingEntry(item.mark, ScalarNode(item.mark, text)))
+        yield from _items(each, item)
 
 
 def _check_object(manifest: Cursor) -> None:
@@ -84,8 +107,8 @@ def _check_object(manifest: Cursor) -> None:
         if not manifest.get(key).text:
             manifest.report(f"a Kubernetes object needs {key}")
     kind = manifest.get("kind")
-    if (kind.text or "").endswith("List"):
-        kind.report(f"a {kind.text} is not supported", "write its items as separate documents, divided by ---")
+    if kind.text == "List":
+        kind.report("a List needs items", "add them, or remove it")
     metadata = manifest.get("metadata")
     if not (metadata.get("name").text or metadata.get("generateName").text):
         manifest.report("a Kubernetes object needs metadata.name")
@@ -99,3 +122,6 @@ def _check_workload_object(manifest: Cursor) -> None:
     if namespace.entry:
         hint = "remove it: the workload runs in a dedicated namespace"
         namespace.report_key("the object sets a namespace", hint)
+    if manifest.get("metadata", "finalizers").node and not manifest.get("metadata", "name").text:
+        message = "an object with generateName has finalizers, which could not be removed after the run"
+        manifest.get("metadata").report_key(message, "give it a name")

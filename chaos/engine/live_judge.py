@@ -86,9 +86,16 @@ class LiveJudge:
     def _unobserved_objects(self, timeline: Timeline) -> Iterator[Verdict]:
         """Each kind of object has a separate watch, and one may be late."""
         for manifest in self.loaded.manifests:
-            kind, name = manifest["kind"], manifest["metadata"]["name"]
-            if kind in PLURALS and (PLURALS[kind], self.options.namespace, name) not in timeline.workloads:
+            kind, metadata = manifest["kind"], manifest["metadata"]
+            name = metadata.get("name") or metadata["generateName"]
+            if kind in PLURALS and not self._was_seen(timeline, PLURALS[kind], name, is_prefix="name" not in metadata):
                 yield Verdict(f"{kind} {name}", WORKLOAD, Status.PENDING, "it was not seen yet")
+
+    def _was_seen(self, timeline: Timeline, plural: str, name: str, *, is_prefix: bool) -> bool:
+        namespace = self.options.namespace
+        if not is_prefix:
+            return (plural, namespace, name) in timeline.workloads
+        return any(key[:2] == (plural, namespace) and key[2].startswith(name) for key in timeline.workloads)
 
     def _targets_without_pod(self, timeline: Timeline) -> Iterator[Verdict]:
         """Targets that must run a pod of the workload, and do not."""

@@ -86,11 +86,17 @@ def _selected(target: TargetSpec) -> str:
     """``workers of zone a that run the workload``."""
     system = {"linux": "Linux ", "windows": "Windows "}.get(target.os or "", "")
     what = f"{system}{target.role or 'node'}s" if not target.nodes else ", ".join(target.nodes)
-    labels = ", ".join(f"{key}={value}" for key, value in (target.match_labels or {}).items())
+    labels = ", ".join(
+        [
+            *(f"{key}={value}" for key, value in (target.match_labels or {}).items()),
+            *(f"{each.key} {each.operator} {' '.join(each.values)}".rstrip() for each in target.match_expressions),
+        ]
+    )
     return (
         what
         + (f" of zone {target.zone}" if target.zone else "")
         + (f" with {labels}" if labels else "")
+        + (f" but {', '.join(target.except_)}" if target.except_ else "")
         + (" that run the workload" if target.runs else "")
     )
 

@@ -21,8 +21,8 @@ from chaos.app.run.results import JudgedRun
 from chaos.cli import app
 from chaos.cli.output import StandardStream, echo
 from chaos.cli.run.lines import PlainProgress
+from chaos.cluster.client import connect
 from chaos.cluster.journal_mirror import JournalMirror
-from chaos.cluster.kubeconfig import load_configuration
 from chaos.cluster.node_traces import NodeEvents
 from chaos.cluster.replica import RunIdentity, Signer
 from chaos.core import text as redaction
@@ -80,7 +80,7 @@ def by_kubeconfig(folder: Path, secret: str) -> None:
         "current-context": "x",
     }
     (folder / "kubeconfig").write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
-    load_configuration(str(folder / "kubeconfig"), None)
+    connect(str(folder / "kubeconfig"))
 
 
 @pytest.fixture(autouse=True)

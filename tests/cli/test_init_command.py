@@ -40,23 +40,31 @@ def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+TWO = "contexts: [{name: a}, {name: b}]\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (["--kubeconfig", "admin.conf"], 64, "there is no terminal to ask"),
-        (["--yes"], 64, "there is no such kubeconfig (give --kubeconfig FILE)"),
+        (["--yes"], 64, "there is no such kubeconfig"),
         (["--yes", "--kubeconfig", "none.conf"], 64, "there is no such kubeconfig"),
-        (["--yes", "--kubeconfig", "broken.conf"], 64, "broken.conf:2:1: did not find expected node content"),
+        (
+            ["--yes", "--kubeconfig", "broken.conf"],
+            64,
+            "broken.conf:2:1: it cannot be read as a kubeconfig: did not find expected node content",
+        ),
         (["--yes", "--kubeconfig", "admin.conf", "--context", "stagin"], 64, "did you mean 'staging'?"),
         (["--yes", "--kubeconfig", "admin.conf", "--out", "admin.conf"], 64, "not overwritten: admin.conf"),
         (["--yes", "--kubeconfig", "admin.conf"], 4, "127.0.0.1:1: connection refused"),
-        (["--yes", "--kubeconfig", "empty.conf"], 64, "has no current context"),
+        (["--yes", "--kubeconfig", "empty.conf"], 64, "or it is empty"),
+        (["--yes", "--kubeconfig", "two.conf"], 64, "has no current context"),
     ],
 )
 def test_usage(
     arguments: list[str], code: int, words: str, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, text in (("broken.conf", "contexts: [\n"), ("empty.conf", "contexts: []\n")):
+    for name, text in (("broken.conf", "contexts: [\n"), ("empty.conf", "contexts: []\n"), ("two.conf", TWO)):
         kubeconfig.with_name(name).write_text(text)
         kubeconfig.with_name(name).chmod(0o600)
     assert main(["init", *arguments]) == code

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import json
 import logging
 import re
-import stat
-import sys
 from pathlib import Path
 
 import pytest
 
-from chaos.cluster import client
 from chaos.cluster.client import connect
 from chaos.cluster.cluster_state import cluster_uid, server_is_loopback, server_version
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
@@ -180,12 +176,13 @@ def test_a_port_that_does_not_speak_tls(tmp_path: Path) -> None:
     assert "port serves https" in caught.value.hint
 
 
-def test_a_401_reloads_the_token_file(tmp_path: Path) -> None:
+def test_a_401_reloads_the_token_file(tmp_path: Path, authority: Authority) -> None:
     state = KubeServer()
+    trusted = {"certificate-authority": str(authority.file)}
     token = tmp_path / "token"
     token.write_text("old")
-    with serving(state) as port:
-        api = connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", {"tokenFile": str(token)})))
+    with serving(state, authority.server()) as port:
+        api = connect(str(kubeconfig(tmp_path, f"https://127.0.0.1:{port}", {"tokenFile": str(token)}, **trusted)))
         state.answers["/x"] = (401, b"{}")
         token.write_text("new")
         api._loaded_at = float("-inf")  # as if it had been read long ago
@@ -194,56 +191,13 @@ def test_a_401_reloads_the_token_file(tmp_path: Path) -> None:
     assert [h["authorization"] for h in state.headers] == ["Bearer old", "Bearer new", "Bearer new"]
 
 
-def test_an_exec_plugin_gives_the_token(tmp_path: Path) -> None:
-    state = KubeServer()
-    credential = {
-        "apiVersion": "client.authentication.k8s.io/v1",
-        "kind": "ExecCredential",
-        "status": {"token": "fresh"},
-    }
-    plugin = tmp_path / "plugin"
-    plugin.write_text(f"#!{sys.executable}\nprint({json.dumps(json.dumps(credential))})\n")
-    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    user = {"exec": {"apiVersion": credential["apiVersion"], "command": str(plugin), "interactiveMode": "Never"}}
-    with serving(state) as port:
-        connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", user))).request("GET", "/readyz")
-    assert state.headers[0]["authorization"] == "Bearer fresh"
-
-
-def test_a_token_that_expires_is_renewed_but_not_checked_for_each_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The plug-in counts its calls; its tokens expire soon, so that the client runs it whenever it looks."""
-    state = KubeServer()
-    expires = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=60)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    version = "client.authentication.k8s.io/v1"
-    status = f'{{"token": "t%d", "expirationTimestamp": "{expires}"}}'
-    answer = f'{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {status}}}'
-    count, plugin = tmp_path / "count", tmp_path / "plugin"
-    program = "count.write_text(count.read_text() + '.') if count.exists() else count.write_text('.')"
-    imports = f"import pathlib; count = pathlib.Path({str(count)!r})"
-    plugin.write_text(f"#!{sys.executable}\n{imports}\n{program}\nprint({answer!r} % len(count.read_text()))\n")
-    plugin.chmod(plugin.stat().st_mode | stat.S_IXUSR)
-    user = {"exec": {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}}
-    monkeypatch.setattr(client, "_CREDENTIALS_PERIOD", 60.0)
-    with serving(state) as port:
-        api = connect(str(kubeconfig(tmp_path, f"http://127.0.0.1:{port}", user)))
-        for _ in range(3):
-            api.request("GET", "/readyz")
-        monkeypatch.setattr(client, "_CREDENTIALS_PERIOD", 0.0)
-        api.request("GET", "/readyz")
-    tokens = [headers["authorization"] for headers in state.headers]
-    assert len(set(tokens[:3])) == 1
-    assert tokens[3] != tokens[0]
-
-
 @pytest.mark.parametrize(
     ("text", "context", "part"),
     [
-        ("", None, "empty"),
+        ("", None, "it is empty"),
         ("[1, 2", None, "cannot be read as a kubeconfig"),
-        ("just text", None, "cannot be read as a kubeconfig"),
-        ("clusters: []\ncontexts: []\n", None, "current-context"),
+        ("just text", None, "it is no mapping"),
+        ("clusters: []\ncontexts: [{name: a}]\n", None, "current-context"),
         (None, "tost", "did you mean 'test'"),
         (None, "quite-another", "it has test"),
     ],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -14,12 +16,47 @@ from chaos.cluster.workload import (
     collection_path,
     create_commands,
     namespace_for,
+    namespaces_for,
     removal,
     workload_state,
 )
 from chaos.core.errors import Aborted
+from chaos.core.labels import name_from_run
 from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube
+
+
+@pytest.mark.parametrize("length", [1, 46, 47, 48, 53, 54, 56, 57, 62, 63])
+@pytest.mark.parametrize("prefix", ["", "nodefall-"])
+def test_what_is_named_after_a_run_is_short_and_unique(length: int, prefix: str) -> None:
+    for name in ("a" * length, f"{'a-' * 40}"[: length - 1] + "b"):
+        runs = [f"{name}-{number:06x}" for number in (0, 1, 0xFFFFFF)]
+        names = [name_from_run(run, prefix) for run in runs]
+        assert len(set(names)) == 3
+        for run, found in zip(runs, names, strict=True):
+            assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", found)
+            assert found.startswith(f"{prefix}{name[:40].rstrip('-')}")
+            assert found == prefix + run or len(prefix + run) > 63
+
+
+def test_the_labels_of_a_long_run_are_those_that_its_undo_looks_for() -> None:
+    run = f"{'n' * 63}-1a2b3c"
+    manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": 1}
+    namespace, priority_class = create_commands([manifest], namespace_for(run), run)
+    assert namespace.body
+    assert priority_class.body
+    label = namespace.body["metadata"]["labels"]["nodefall.dev/run"]
+    assert priority_class.body["metadata"]["labels"]["nodefall.dev/run"] == label
+    undo = removal(WorkloadState(priority_classes=True), namespace_for(run), run)
+    assert [check.value for check in undo.steps[0].when] == [label]
+    assert undo.steps[1].command.path.endswith(quote(f"nodefall.dev/run={label}"))
+
+
+def test_a_namespace_of_version_0_2_is_still_that_of_its_run() -> None:
+    run = f"{'n' * 50}-1a2b3c"
+    assert f"nodefall-{'n' * 50}-1a2"[:63] in namespaces_for(run)
+    assert namespaces_for("short-1a2b3c") == ("nodefall-short-1a2b3c",) * 2
+
 
 COLLECTIONS = [
     ("v1", "Service", "/api/v1/namespaces/ns/services"),

@@ -100,14 +100,34 @@ def test_modes_in_manifests_are_octal_as_for_kubectl() -> None:
     assert config["data"] == {"answer": "yes"}
 
 
+def test_lists_are_the_objects_in_them(tmp_path: Path) -> None:
+    pod = "{apiVersion: v1, kind: Pod, metadata: {generateName: a-}}"
+    (tmp_path / "a.yaml").write_text(
+        f"apiVersion: v1\nkind: List\nitems:\n- {pod}\n- {{kind: List, items: [{pod}]}}\n"
+        "---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: b}}]\n"
+        "---\napiVersion: example.org/v1\nkind: AllowList\nmetadata: {name: c}\n"
+    )
+    found = load_manifests([tmp_path / "a.yaml"])
+    assert [(each["apiVersion"], each["kind"]) for each in found] == [
+        *[("v1", "Pod")] * 2,
+        ("v1", "ConfigMap"),
+        ("example.org/v1", "AllowList"),
+    ]
+
+
 MANIFESTS = [
+    ("apiVersion: v1\nkind: List\nitems: [5]\n", "expected a Kubernetes object"),
+    ("apiVersion: v1\nkind: List\nitems: [{kind: Node, metadata: {name: a}}]\n", "needs apiVersion"),
+    ("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Node, metadata: {name: a}}]\n", "a Node has no"),
+    ("apiVersion: v1\nkind: List\nitems: []\n", "the file has no objects"),
+    ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: a, finalizers: [b/c]}\n", "generateName has finalizers"),
     ("", "the file has no objects"),
     ("- a\n", "expected a Kubernetes object"),
     ("kind: Pod\nmetadata: {name: a}\n", "needs apiVersion"),
     ("apiVersion: v1\nmetadata: {name: a}\n", "needs kind"),
     ("apiVersion: v1\nkind: Pod\n", "needs metadata.name"),
     ("apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", "a Node has no namespace"),
-    ("apiVersion: v1\nkind: List\nmetadata: {name: a}\n", "a List is not supported"),
+    ("apiVersion: v1\nkind: List\nmetadata: {name: a}\n", "a List needs items"),
     ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: b}\n", "sets a namespace"),
 ]
 

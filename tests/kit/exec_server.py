@@ -9,14 +9,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 from aiohttp import WSMsgType, web
-from kubernetes.client.configuration import Configuration
 
+from chaos.cluster.access import Access, Pem
 from chaos.cluster.client import ApiClient
+from chaos.cluster.kubeconfig import UserEntry
 from chaos.lab.http.pod_exec import V4, V5, exit_status
+from tests.kit.tls_authority import Authority
 
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -43,6 +47,7 @@ class ExecServer:
     requests: list[str] = field(default_factory=list)
     programs: list[asyncio.subprocess.Process] = field(default_factory=list)
     url: str = ""
+    ca: bytes = b""
     _sockets: list[web.Request] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
 
@@ -76,9 +81,7 @@ class ExecServer:
         assert done.wait(10)
 
     def client(self) -> ApiClient:
-        configuration: Any = Configuration(host=self.url, api_key={"BearerToken": "Bearer secret"})
-        configuration.api_key_prefix = {}
-        return ApiClient(lambda: configuration)
+        return ApiClient(lambda: Access(self.url, ca=Pem("ca", data=self.ca), user=UserEntry(token="secret")))
 
     async def _node(self, _: web.Request) -> web.Response:
         address = {"type": "InternalIP", "address": "10.0.0.1"}
@@ -192,11 +195,15 @@ def exec_server(*protocols: str) -> Iterator[ExecServer]:
     thread = threading.Thread(target=server._loop.run_forever, daemon=True)
     thread.start()
 
+    with TemporaryDirectory() as folder:
+        authority = Authority(Path(folder), "cluster")
+        tls, server.ca = authority.server(), authority.file.read_bytes()
+
     async def start() -> web.AppRunner:
         runner = web.AppRunner(server.app(), handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
+        server.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
         return runner
 
     runner = asyncio.run_coroutine_threadsafe(start(), server._loop).result(10)

@@ -10,16 +10,16 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import formatdate
-from functools import partial
-from typing import Any
 from urllib.parse import urlsplit
 
-from kubernetes.client.configuration import Configuration
 from multidict import CIMultiDict
 from urllib3 import Timeout
 from urllib3.exceptions import NewConnectionError, ProtocolError, ReadTimeoutError
 
+from chaos.cluster.access import Access
 from chaos.cluster.client import ApiClient
+from chaos.cluster.kubeconfig import UserEntry
+from chaos.cluster.pools import Pool
 from chaos.lab.facade import Answer, DirectLab, Task
 from chaos.rehearsal.kube import CONTROLLERS, DirectKube
 from chaos.rehearsal.turns import Turns
@@ -28,16 +28,11 @@ from tests.kit.disturbance import DisturbancePlan
 
 def lab_client(lab: DirectLab, turns: Turns, plan: DisturbancePlan | None = None) -> ApiClient:
     """The API client of a lab, whose watches are as ``plan`` has it."""
-    client = ApiClient(partial(_configuration, lab.token))
-    pool = LabPool(lab, turns, plan)
-    client._client.rest_client.pool_manager = client._kubelet_pool = client._component_pool = pool
+    client = ApiClient(lambda: Access(DirectKube.server, user=UserEntry(token=lab.token)))
+    pools = client._pools
+    assert pools
+    pools.api = pools.kubelet = pools.component = Pool(LabPool(lab, turns, plan))
     return client
-
-
-def _configuration(token: str) -> Any:
-    configuration = Configuration(host=DirectKube.server, api_key={"BearerToken": f"Bearer {token}"})
-    configuration.api_key_prefix = {}
-    return configuration
 
 
 class LabPool:

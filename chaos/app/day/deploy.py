@@ -57,7 +57,6 @@ def deployment_of(
         raise UsageError(f"the name {name} is too long for a CronJob: at most {MAX_DAY_NAME} characters")
     tree = _Tree.of([day.path, inventory, *_day_files(day)])
     place, references = tree.path(inventory), referenced_files(inventory)
-    kubeconfig = DayFile(_resolve(references.kubeconfig, place), kubeconfig_text(cluster.context))
     others = [*references.others, *secret_files_of(day.document.spec)]
     files = {_resolve(text, place): text for text in others}
     keys = _secret_keys(files)
@@ -69,7 +68,7 @@ def deployment_of(
         image=options.image,
         gameday=tree.path(day.path),
         inventory=place,
-        files=(*tree.files(), kubeconfig),
+        files=(*tree.files(), *_kubeconfig_files(references.kubeconfig, place, cluster.context)),
         permissions=tuple(day_permissions(day, loaded)),
         cron=kubernetes_cron(schedule.cron) if schedule else "",
         zone=Calendar(day.document.spec.window).zone.key,
@@ -146,6 +145,17 @@ class _Tree:
 
     def files(self) -> Iterator[DayFile]:
         return (DayFile(self.path(Path(path)), read_text(Path(path))) for path in self.paths)
+
+
+def _kubeconfig_files(paths: str, inventory: str, context: str | None) -> Iterator[DayFile]:
+    """The file of the service account in the place of the first kubeconfig; none where a pod needs none."""
+    if paths or context:
+        first, *_ = paths.split(":")
+        if not first:
+            raise UsageError(
+                "cluster.context is given, and cluster.kubeconfig is empty", hint="name a file, or remove context"
+            )
+        yield DayFile(_resolve(first, inventory), kubeconfig_text(context))
 
 
 def _resolve(text: str, inventory: str) -> str:

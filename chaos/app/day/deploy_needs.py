@@ -80,6 +80,7 @@ def preferences_of(targets: Iterable[Mapping[str, object]], inventory: Inventory
 
 def _labels(spec: TargetSpec) -> Iterator[tuple[str, str]]:
     yield from (spec.match_labels or {}).items()
+    yield from ((each.key, value) for each in spec.match_expressions if each.operator == "In" for value in each.values)
     if spec.zone:
         yield ZONE_LABEL, spec.zone
     if spec.os == "windows":

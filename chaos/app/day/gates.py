@@ -22,9 +22,9 @@ from chaos.cluster.observers.prometheus import check_freshness, make_client
 from chaos.cluster.observers.promql import PrometheusClient
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.errors import Aborted, NodefallError
-from chaos.core.inventory import Prometheus
 from chaos.core.metrics import AlertingRule
 from chaos.core.ports import Clock, Response
+from chaos.core.prometheus import Prometheus
 from chaos.core.recording import Series
 from chaos.core.threads import ContextThread
 from chaos.engine.connection import ClusterConnection, lock_namespace

@@ -116,8 +116,11 @@ def _ssh_settings(choices: Choices) -> Entries:
 
 
 def _cluster(facts: ClusterFacts, access: Mapping[str, Access]) -> Iterator[Entry]:
-    yield Entry("kubeconfig", facts.kubeconfig, "as kubectl uses it")
-    yield Entry("context", facts.context, "fixed, as the current one of a kubeconfig changes")
+    yield Entry(
+        "kubeconfig", facts.kubeconfig, "as kubectl uses it" if facts.kubeconfig else "in a pod: its service account"
+    )
+    if facts.context:
+        yield Entry("context", facts.context, "fixed, as the current one of a kubeconfig changes")
     yield Entry("expectUID", facts.uid, "of namespace kube-system: any other cluster is refused")
     if any(each.is_container for each in access.values()):
         yield Entry(

@@ -15,6 +15,7 @@ from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.day.deploy_needs import programs_of
 from chaos.app.day.document import LoadedGameDay, current_time, load_game_day
 from chaos.cluster.workload import collection_path
+from chaos.core.files import absolute_paths
 from chaos.core.inventory import Inventory
 from chaos.core.labels import GAME_DAY_PREFIX
 from chaos.core.permission import Permission, permission_for_request
@@ -109,7 +110,7 @@ def _reached_by(inventory: Inventory, cluster: FleetCluster, folder: Path) -> In
     """The inventory with the kubeconfig and context of the fleet, which are for this process only."""
     update: dict[str, str] = {}
     if cluster.kubeconfig:
-        update["kubeconfig"] = str(folder.absolute() / Path(cluster.kubeconfig).expanduser())
+        update["kubeconfig"] = absolute_paths(cluster.kubeconfig, folder.absolute())
     if cluster.context:
         update["context"] = cluster.context
     assert inventory.cluster is not None  # noqa: S101 - the loader has refused labs

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from chaos.cluster.replica import Authenticity, PendingRun, ReplicaEntry
-from chaos.cluster.workload import WorkloadState, namespace_for, removal
+from chaos.cluster.workload import WorkloadState, namespaces_for, removal
 from chaos.core.action import AnyAction, FactCheck, Scope, Undo
 from chaos.core.cluster_view import ClusterView
 from chaos.core.command import HostCommand, KubeCommand, PodsCommand, PowerCommand, TaintsCommand
@@ -117,7 +117,7 @@ def _pending(entry: ReplicaEntry, undo: Undo, identity: tuple[FactCheck, ...] = 
 
 def _workload_undo(entry: ReplicaEntry, replica: PendingRun) -> Undo:
     run = replica.identity.run
-    if entry.node != namespace_for(run):
+    if entry.node not in namespaces_for(run):
         raise _RejectedError(f"the namespace {entry.node} is not the one of the run's workload")
     try:
         return removal(msgspec.convert(entry.state, WorkloadState), entry.node, run)

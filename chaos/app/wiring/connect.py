@@ -46,7 +46,7 @@ def connect_cluster(inventory: Inventory, *, seed: int | None = None) -> Iterato
 
 def _import_clients() -> None:
     """Import what is slow to import and every command needs as soon as the lab is ready."""
-    for name in ("chaos.cluster.client", "chaos.machines.pool", "chaos.app.wiring.connect", "kubernetes.config"):
+    for name in ("chaos.cluster.client", "chaos.machines.pool", "chaos.app.wiring.connect", "urllib3"):
         import_module(name)
 
 

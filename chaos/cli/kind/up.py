@@ -195,7 +195,7 @@ def _is_generated(path: Path) -> bool:
 def _has_no_context(kubeconfig: Path) -> bool:
     """Whether a kubeconfig exists and is empty: kind removes the context of a cluster that it deletes."""
     try:
-        return not context_names(kubeconfig)[0]
+        return not context_names(str(kubeconfig))[0]
     except NodefallError:
         return False
 

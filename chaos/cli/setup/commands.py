@@ -60,7 +60,9 @@ def new_command(list_names: bool, **options: Any) -> None:
 @click.option(
     "--context", metavar="NAME", shell_complete=complete_context, help="Of the kubeconfig. [default: the current one]"
 )
-@click.option("--kubeconfig", type=_FILE, help="[default: that of KUBECONFIG, else ~/.kube/config]")
+@click.option(
+    "--kubeconfig", type=_FILE, help="[default: those of KUBECONFIG, else ~/.kube/config, in a pod its service account]"
+)
 @click.option("--out", type=_FILE, help="The inventory to write. [default: hosts/CONTEXT.yaml]")
 @click.option(
     "--transport",

@@ -18,7 +18,6 @@ from chaos.app.discovery.proposal import Choices, ClusterFacts, Proposal, propos
 from chaos.app.init import (
     HostKey,
     context_names,
-    default_kubeconfig,
     find_ssh_use,
     inventory_name,
     known_hosts_path,
@@ -26,6 +25,7 @@ from chaos.app.init import (
     read_cluster,
     read_host_keys,
     render,
+    written_kubeconfig,
     written_path,
 )
 from chaos.cli.output import echo, write_trusted
@@ -64,14 +64,14 @@ def create(options: InitOptions) -> int:
         raise UsageError("there is no terminal to ask", hint="give --yes to write what the cluster proposes")
     if options.transport == "pod" and any((options.user, options.port, options.identity_file)):
         raise UsageError("transport pod has no login", hint="leave out --user, --port and --identity-file")
-    kubeconfig = (options.kubeconfig or default_kubeconfig()).expanduser()
+    kubeconfig = str(options.kubeconfig.expanduser()) if options.kubeconfig else ""
     context = _context(options, kubeconfig)
     name = inventory_name(context)
     out = options.out or Path("hosts", f"{name}.yaml")
     _refuse_existing(out, options.force)
     with refuse_before_side_effects():
-        with closing(connect(str(kubeconfig), context)) as kube:
-            facts = read_cluster(kube, name, written_path(kubeconfig), context)
+        with closing(connect(kubeconfig, context or None)) as kube:
+            facts = read_cluster(kube, name, written_kubeconfig(kubeconfig), context)
         choices = _choices(options, facts)
         keys = _host_keys(facts, choices)
     if _accepts(options, keys):
@@ -91,16 +91,16 @@ def create(options: InitOptions) -> int:
     return report.exit_code if report else 0
 
 
-def _context(options: InitOptions, kubeconfig: Path) -> str:
-    """The chosen context; an unknown one is an error of the connection, which names near ones. Raises NodefallError."""
+def _context(options: InitOptions, kubeconfig: str) -> str:
+    """The chosen context, "" where there is none; the connection refuses an unknown one. Raises NodefallError."""
     if options.context:
         return options.context
     names, current = context_names(kubeconfig)
     if options.asks and len(names) > 1:
         return questions.ask_context(names, current)
-    if not current and len(names) != 1:
-        raise UsageError(f"{kubeconfig} has no current context", hint="give --context NAME")
-    return current or names[0]
+    if not current and len(names) > 1:
+        raise UsageError("the kubeconfig has no current context", hint="give --context NAME")
+    return current or "".join(names)
 
 
 def _refuse_existing(out: Path, force: bool) -> None:

@@ -200,7 +200,7 @@ def _workload(request: Request) -> Iterator[str]:
 def _targets(request: Request, steps: Iterable[_Step], hypotheses: Iterable[dict[str, Any]]) -> Iterator[str]:
     used = any("target" in step.keys for step in steps)
     if used or any("victim" in flow(hypothesis) for hypothesis in hypotheses):
-        yield "  # One node at random (--seed); also by nodes: [NAME], matchLabels: {KEY: VALUE}, zone: ZONE."
+        yield "  # One node at random (--seed); by nodes or except: [NAME], matchLabels: {KEY: VALUE}, zone: ZONE."
         runs = ", runs: workload" if request.workload else ""
         yield "  targets:"
         yield f"    victim: {{role: worker, count: 1{runs}}}"

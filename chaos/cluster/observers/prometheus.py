@@ -16,9 +16,10 @@ from chaos.cluster.observers.promql import MAX_BYTES, PrometheusClient, Promethe
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import Secret
-from chaos.core.inventory import Inventory, Prometheus
+from chaos.core.inventory import Inventory
 from chaos.core.ports import Clock, Sink
 from chaos.core.probes import Query
+from chaos.core.prometheus import Prometheus
 from chaos.core.recording import EntryKind, QueryResult, RecordingEntry, Series
 from chaos.core.time_bounds import ClockOffset
 

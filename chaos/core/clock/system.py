@@ -16,6 +16,11 @@ from chaos.core.threads import SYSTEM_THREADS
 _GATHER = 0.04  # seconds: less than consistent reads wait for what is on its way
 
 
+def wall_time() -> float:
+    """Seconds since the epoch by this machine's clock, for what other machines have written with theirs."""
+    return time.time()
+
+
 def uptime() -> float:
     """Seconds since boot, including those in which the machine was suspended, where the system counts them."""
     if hasattr(time, "CLOCK_BOOTTIME"):

@@ -67,6 +67,11 @@ def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory, own_no
 
 
 def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, used: set[str]) -> list[str]:
+    if unknown := sorted(set(spec.except_) - view.nodes.keys()):
+        raise Refused(
+            f"target {name} has except: {', '.join(unknown)}, which the cluster does not have",
+            hint="correct the name, or remove it",
+        )
     for node in spec.nodes or ():
         if node not in view.nodes:
             raise Refused(f"target {name} names the node {node}, which does not exist in the cluster")
@@ -90,7 +95,9 @@ def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
         and (spec.zone is None or zone(node) == spec.zone)
         and (spec.os is None or operating_system(node) == spec.os)
         and (spec.runs is None or is_schedulable(node))
+        and node.metadata.name not in spec.except_
         and all(labels.get(key) == value for key, value in (spec.match_labels or {}).items())
+        and all(requirement.matches(labels) for requirement in spec.match_expressions)
     )
 
 

@@ -18,7 +18,7 @@ from chaos.cluster.errors import check_success, decode_body, status_message
 from chaos.core.api_fact import condition_status, field, node_path
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused, Unreachable
-from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, RUN_LABEL
+from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, RUN_LABEL, name_from_run
 from chaos.core.ports import Clock, KubeApi
 from chaos.machines.pod.manifest import (
     GENERATE_NAME,
@@ -193,7 +193,7 @@ class HelperPods:
                 self._creating -= 1
 
     def _own_label(self) -> str:
-        return f"{RUN_LABEL}={self.run}" if self._is_undo else f"{HELPER_SESSION}={self.session}"
+        return f"{RUN_LABEL}={name_from_run(self.run)}" if self._is_undo else f"{HELPER_SESSION}={self.session}"
 
     def _own_pods(self, namespace: str) -> list[dict[str, Any]]:
         query = {"labelSelector": f"{HELPER_LABEL}=pod,{self._own_label()}"}

@@ -19,7 +19,7 @@ from chaos.core.command import KubeCommand
 from chaos.core.duration import parse_duration
 from chaos.core.field_types import DurationText, Model
 from chaos.core.inventory import NamespaceName
-from chaos.core.labels import HELPER_LABEL, HELPER_NODE, HELPER_SESSION, MANAGED_BY_LABEL, RUN_LABEL
+from chaos.core.labels import HELPER_LABEL, HELPER_NODE, HELPER_SESSION, MANAGED_BY_LABEL, RUN_LABEL, name_from_run
 
 CONTAINER = "host"
 GENERATE_NAME = "nodefall-host-"
@@ -74,7 +74,7 @@ def pods_path(namespace: str) -> str:
 def helper_labels(session: str, run: str) -> dict[str, str]:
     """Labels of the pods of one process; ``run``: the ID of its run, "" without one."""
     labels = {**MANAGED_BY_LABEL, HELPER_LABEL: "pod", HELPER_SESSION: session}
-    return labels | ({RUN_LABEL: run} if run else {})
+    return labels | ({RUN_LABEL: name_from_run(run)} if run else {})
 
 
 def helper_pod(node: str, namespace: str, options: PodOptions, labels: dict[str, str]) -> dict[str, Any]:
@@ -155,6 +155,6 @@ def removal(namespace: str, run: str) -> Undo:
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise ValueError(f"{namespace!r} is no namespace")
-    ours = f"{pods_path(namespace)}?labelSelector={quote(f'{HELPER_LABEL}=pod,{RUN_LABEL}={run}')}"
+    ours = f"{pods_path(namespace)}?labelSelector={quote(f'{HELPER_LABEL}=pod,{RUN_LABEL}={name_from_run(run)}')}"
     none = FactCheck(object_fact(ours, "/items/0/metadata/name"), None)
     return Undo((UndoStep(KubeCommand("DELETE", ours), unless=none),), (none,))

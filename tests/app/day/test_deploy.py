@@ -12,7 +12,7 @@ import yaml
 from chaos.app.day.deploy import DeployOptions, deployment_of, kubeconfig_text
 from chaos.app.day.deploy_needs import programs_of
 from chaos.app.day.document import load_game_day
-from chaos.cluster.kubeconfig import load_configuration
+from chaos.cluster.access import load_access
 from chaos.core.errors import UsageError
 from chaos.documents.inventory import load_inventory
 from chaos.gameday.deploy.deployment import Port
@@ -135,6 +135,6 @@ def test_the_kubeconfig_is_that_of_a_service_account(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(text.replace(f"{mount}/token", str(token)).replace(f"{mount}/ca.crt", str(ca)))
     kubeconfig.chmod(0o640)
-    found = load_configuration(str(kubeconfig), "staging")
-    assert found.host == "https://kubernetes.default.svc"
-    assert "Bearer abc" in found.api_key.values()
+    found = load_access(str(kubeconfig), "staging")
+    assert found.server == "https://kubernetes.default.svc"
+    assert (found.user.token_file, found.ca.path) == (str(token), str(ca))

@@ -16,7 +16,7 @@ from chaos.app.day.gates import Deadlines, GateSources
 from chaos.app.day.stop import DayHalted
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Aborted, NodefallError, Refused
-from chaos.core.inventory import Prometheus
+from chaos.core.prometheus import Prometheus
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.stop import Interrupted
 from chaos.gameday.document import Gate

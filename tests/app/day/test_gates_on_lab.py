@@ -19,7 +19,7 @@ from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import hold_lock, hold_machine_lock
 from chaos.cluster.replica import configmap_name
 from chaos.core.inventory import Inventory
-from chaos.core.inventory import Prometheus as Settings
+from chaos.core.prometheus import Prometheus as Settings
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.engine.load import LoadedExperiment, load
 from chaos.engine.registry import load_registry

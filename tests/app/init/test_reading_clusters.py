@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from chaos.app.discovery.nodes import KUBEADM_CONFIG, TABLE, ListedMetadata, ListedNode, distribution_of, summary
-from chaos.app.init import context_names, default_kubeconfig, inventory_name, read_cluster
+from chaos.app.init import context_names, inventory_name, read_cluster, written_kubeconfig
 from chaos.cluster.errors import REFUSED, KubeUnreachable
-from chaos.core.errors import BadInput, Exit, Refused, UsageError
+from chaos.core.errors import BadInput, Exit, Refused
 from chaos.core.kube.node import Address, NodeInfo, NodeSpec, NodeStatus
 from chaos.core.ports import Response
 from tests.kit.fakes import FakeKube
@@ -103,25 +103,31 @@ def test_names_of_inventories(context: str, name: str) -> None:
 def test_the_kubeconfig_is_that_of_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    assert default_kubeconfig() == tmp_path / ".kube" / "config"
-    monkeypatch.setenv("KUBECONFIG", "/a:")
-    assert default_kubeconfig() == Path("/a")
-    monkeypatch.setenv("KUBECONFIG", "/a:/b")
-    with pytest.raises(UsageError, match="KUBECONFIG names several files"):
-        default_kubeconfig()
+    assert written_kubeconfig("") == "", "as in a pod"
+    (tmp_path / ".kube").mkdir()
+    for path, name in ((tmp_path / ".kube" / "config", "home"), (tmp_path / "a", "a"), (tmp_path / "b", "b")):
+        path.write_text(json.dumps({"contexts": [{"name": name}], "current-context": name}))
+        path.chmod(0o600)
+    assert (written_kubeconfig(""), context_names("")) == ("~/.kube/config", (["home"], "home"))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/a:")
+    assert (written_kubeconfig(""), context_names("")) == ("~/a", (["a"], "a"))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/b:{tmp_path}/none:{tmp_path}/a")
+    assert written_kubeconfig("") == "~/b:~/a"
+    names, current = context_names("")
+    assert (sorted(names), current) == (["a", "b"], "b")
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("contexts: [{x: 1}]", "its contexts have no names"), ("contexts: 5", "no names"), ("[]", "expected a mapping")],
+    [("contexts: [5]", "Expected `object`, got `int`"), ("contexts: 5", "Expected `array`"), ("[]", "is no mapping")],
 )
 def test_files_that_are_no_kubeconfigs(text: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "k").write_text(text)
     (tmp_path / "k").chmod(0o600)
     with pytest.raises(BadInput, match=why):
-        context_names(tmp_path / "k")
+        context_names(str(tmp_path / "k"))
     with pytest.raises(BadInput, match="there is no such kubeconfig"):
-        context_names(tmp_path / "none")
+        context_names(str(tmp_path / "none"))
 
 
 def node(**more: Any) -> ListedNode:

@@ -28,7 +28,12 @@ from chaos.core.kube import (
 from chaos.core.kube.meta import Annotations
 from chaos.engine.planning.targets import SPREAD, candidates, select_nodes, select_workload_nodes
 
-CONTROL = {"node-role.kubernetes.io/control-plane": ""}
+CONTROL_LABEL = "node-role.kubernetes.io/control-plane"
+CONTROL = {CONTROL_LABEL: ""}
+
+
+def requirement(operator: str, *values: str) -> dict[str, Any]:
+    return {"key": "kubernetes.io/hostname", "operator": operator} | ({"values": list(values)} if values else {})
 
 
 def node(name: str, ready: str = "True", **labels: str) -> Node:
@@ -80,6 +85,14 @@ SELECTED: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
     ({"role": "worker", "count": "1%"}, {}, {"w0", "w1", "w2"}),  # at least one
     ({"role": "control-plane"}, {"protected": {"roles": []}}, {"cp"}),
     ({"nodes": ["w1"]}, {"limits": {"maxNodes": 1, "minReadyNodes": 2}}, {"w1"}),
+    ({"role": "worker", "except": ["w0", "w2"]}, {}, {"w1"}),
+    ({"matchExpressions": [requirement("In", "w2", "w9")]}, {}, {"w2"}),
+    ({"role": "worker", "matchExpressions": [requirement("NotIn", "w0", "w1")]}, {}, {"w2"}),
+    ({"matchExpressions": [requirement("Exists")]}, {}, {"w0", "w1", "w2"}),
+    ({"matchExpressions": [requirement("DoesNotExist")]}, {"protected": {"roles": []}}, {"cp"}),
+    ({"matchExpressions": [requirement("NotIn", "w0", "w1", "w2")]}, {"protected": {"roles": []}}, {"cp"}),
+    ({"matchLabels": {CONTROL_LABEL: None}}, {"protected": {"roles": []}}, {"cp"}),
+    ({"matchLabels": {CONTROL_LABEL: ""}}, {"protected": {"roles": []}}, {"cp"}),
 ]
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
     ({"role": "control-plane"}, {}, cluster(), "only 0 match"),
@@ -97,8 +110,25 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
     ({"role": "worker"}, {"protected": {"roles": []}}, cluster(0), "only 0 match"),
     ({"nodes": ["w0"]}, {}, cluster(3, ("w0",)), "1 of them are not Ready"),
     ({"os": "windows"}, {}, cluster(), "0 of 4 nodes match it"),
+    ({"role": "worker", "except": ["w0", "w1", "w2"]}, {}, cluster(), "only 0 match"),
+    ({"role": "worker", "except": ["w9"]}, {}, cluster(), "has except: w9, which the cluster does not have"),
+    ({"matchLabels": {"kubernetes.io/hostname": ""}}, {}, cluster(), "only 0 match"),
     ({"role": "worker", "count": 4}, {"limits": {"maxNodes": 9}}, cluster(), "needs 4 node(s), but only 3 match"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"nodes": ["w0"], "except": ["w1"]}, "give either nodes or except"),
+        ({"matchExpressions": [requirement("In")]}, "the operator In needs values"),
+        ({"matchExpressions": [requirement("Exists", "w0")]}, "the operator Exists takes no values"),
+        ({"matchExpressions": [requirement("Gt", "1")]}, "operator"),
+    ],
+)
+def test_selectors_that_mean_nothing(spec: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        target(**spec)
 
 
 @pytest.mark.parametrize(("spec", "extra", "allowed"), SELECTED)

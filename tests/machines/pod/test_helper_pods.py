@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chaos.cluster.client import ApiClient
 from chaos.core.clock import SystemClock
@@ -284,10 +285,10 @@ def test_what_the_kubelet_answers_to_exec_is_reported(link: Link, status: int, t
 def test_an_api_server_that_cannot_be_reached(link: Link) -> None:
     assert link.session.run(ECHO).exit == 0
     link.server.url = ""
-    link.api._client.configuration.host = "http://127.0.0.1:1"
+    link.api._access = replace(link.api._access, server="https://127.0.0.1:1")
     outcome = link.session.run(ECHO)
     assert outcome.delivery is Delivery.NOT_SENT
-    assert "http://127.0.0.1:1: connection refused" in outcome.error
+    assert "https://127.0.0.1:1: connection refused" in outcome.error
 
 
 def test_pods_of_other_processes_are_neither_used_nor_removed(link: Link) -> None:

@@ -1,0 +1,283 @@
+"""How to reach an API server and as whom: a context of the kubeconfig, checked as kubectl checks it, or a pod's own.
+
+Source: k8s.io/client-go tools/clientcmd/validation.go, rest/config.go (InClusterConfig).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct, field
+
+from chaos.cluster.kubeconfig import ClusterEntry, ContextEntry, ExecEntry, Kubeconfig, UserEntry, read_kubeconfig
+from chaos.cluster.proxies import Proxy, find_proxy
+from chaos.core.errors import BadInput, NodefallError, bad_input
+from chaos.core.files import missing_file_hint
+from chaos.core.text import register_secret
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
+_EXEC_CONFIG = "client.authentication.k8s.io/exec"  # of a cluster's extensions
+# What has replaced the kinds of auth-provider.
+_REPLACEMENTS = {
+    "gcp": "gke-gcloud-auth-plugin",
+    "azure": "kubelogin convert-kubeconfig",
+    "oidc": "the exec plug-in kubectl oidc-login",
+    "openstack": "the exec plug-in client-keystone-auth",
+}
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # of which no header may have any
+
+
+class Pem(Struct, frozen=True):
+    """A PEM document: a file that is read when it is needed, or ``data``. ``key``: what names it, for errors."""
+
+    key: str = ""
+    path: str = ""
+    data: bytes = b""
+
+    def __bool__(self) -> bool:
+        return bool(self.path or self.data)
+
+    def read(self) -> bytes:
+        """Its bytes. Raises NodefallError."""
+        try:
+            return Path(self.path).read_bytes() if self.path else self.data
+        except OSError as error:
+            raise NodefallError(f"{self.path}: cannot be read: {error.strerror}") from error
+
+
+class Access(Struct, frozen=True):
+    """A cluster and an identity. ``where`` names the kubeconfig; ``notes``: what of it was not understood.
+
+    ``plugin_config``: what the cluster has for its exec plug-in, ``plugin_server``: the server's URL for it.
+    """
+
+    server: str
+    where: str = ""
+    tls_name: str = ""
+    verifies: bool = True
+    ca: Pem = Pem()
+    certificate: Pem = Pem()
+    key: Pem = Pem()
+    user: UserEntry = UserEntry()
+    proxy: Proxy | None = None
+    plugin_config: Any = None
+    plugin_server: str = ""
+    disable_compression: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether it is https: like kubectl, credentials are sent to nothing else."""
+        return self.server.startswith("https:")
+
+    @property
+    def ca_digest(self) -> str:
+        """SHA-256 of the certificate authority; that of nothing if there is none. Raises NodefallError."""
+        return hashlib.sha256(self.ca.read() if self.ca else b"").hexdigest()
+
+    @property
+    def risks(self) -> tuple[str, ...]:
+        """What weakens the connection or is not what the file says, for people."""
+        risks = []
+        if not self.verifies and self.is_secure:
+            risks.append("the API server's certificate is not verified (insecure-skip-tls-verify in the kubeconfig)")
+        if self.proxy and self.proxy.source != "proxy-url":
+            risks.append(f"the API server is reached through the proxy {self.proxy.host} of the environment")
+        return (*risks, *self.notes)
+
+
+def load_access(kubeconfig: str, context: str | None) -> Access:
+    """The access by a context, by default the current one; see :func:`read_kubeconfig` for the files.
+
+    Where there is no kubeconfig, that of the pod that this process runs in. Raises BadInput, NodefallError.
+    """
+    config = read_kubeconfig(kubeconfig)
+    if config.is_empty and not context:
+        if (found := _of_this_pod()) is not None:
+            return found
+        hint = "set cluster.kubeconfig in the inventory, or give --kubeconfig FILE"
+        raise bad_input(config.where, "there is no such kubeconfig, or it is empty", hint)
+    entry = config.context(context)
+    cluster, user = config.cluster(entry.cluster), config.user(entry.user)
+    problems = [*_cluster_problems(entry.cluster, cluster), *_user_problems(entry.user, user)]
+    if problems:
+        raise BadInput([p for message, hint in problems for p in bad_input(config.where, message, hint).problems])
+    access = Access(
+        server=_server(config.where, cluster.server),
+        where=config.where,
+        tls_name=cluster.tls_server_name,
+        verifies=not cluster.insecure_skip_tls_verify,
+        ca=_pem(config.where, cluster, "certificate-authority"),
+        certificate=_pem(config.where, user, "client-certificate"),
+        key=_pem(config.where, user, "client-key"),
+        user=user,
+        proxy=find_proxy(cluster.server, cluster.proxy_url, config.where),
+        plugin_config=_plugin_config(cluster),
+        plugin_server=_without_query(cluster.server),
+        disable_compression=cluster.disable_compression,
+        notes=tuple(_notes(config, entry)),
+    )
+    _refuse_no_credentials(access)
+    return access
+
+
+def _of_this_pod() -> Access | None:
+    """The access of the service account, in a pod."""
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
+    token, ca = _SERVICE_ACCOUNT / "token", _SERVICE_ACCOUNT / "ca.crt"
+    if not host or not port or not token.is_file():
+        return None
+    server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    return Access(
+        server=server,
+        where=str(_SERVICE_ACCOUNT),
+        ca=Pem("ca.crt", str(ca)) if ca.is_file() else Pem(),
+        user=UserEntry(token_file=str(token)),
+        proxy=find_proxy(server, "", str(_SERVICE_ACCOUNT)),
+    )
+
+
+def _server(where: str, text: str) -> str:
+    """The URL without a slash, a query or a fragment at its end. Raises BadInput."""
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and text.isprintable()
+    except ValueError:  # a port that is no number
+        valid = False
+    if not valid or " " in text:
+        raise bad_input(where, f"the cluster's server {text.rpartition('@')[2]!r} is not a URL")
+    if "@" in parts.netloc:
+        raise bad_input(
+            where, "the cluster's server has credentials in its URL", "give username and password to the user"
+        )
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _without_query(url: str) -> str:
+    """As client-go hands it on: a query goes if there is a path."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path}" if len(parts.path) > 1 else url
+
+
+def _cluster_problems(name: str, cluster: ClusterEntry) -> Iterator[tuple[str, str]]:
+    if not cluster.server:
+        yield f"the cluster {name!r} has no server", ""
+    if cluster.certificate_authority and cluster.certificate_authority_data:
+        yield from _both(f"cluster {name!r}", "certificate-authority")
+    if cluster.insecure_skip_tls_verify and (cluster.certificate_authority or cluster.certificate_authority_data):
+        yield f"the cluster {name!r} has both insecure-skip-tls-verify and certificate-authority", "remove one of them"
+    yield from _missing_file("certificate-authority", cluster.certificate_authority)
+
+
+def _user_problems(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
+    if user.auth_provider is not None:
+        replacement = _REPLACEMENTS.get(user.auth_provider.name, "an exec plug-in")
+        message = f"the user {name!r} has auth-provider {user.auth_provider.name!r}, which nodefall does not have"
+        yield message, f"use {replacement} instead"
+    for key in ("certificate", "key"):
+        path, data = getattr(user, f"client_{key}"), getattr(user, f"client_{key}_data")
+        if path and data:
+            yield from _both(f"user {name!r}", f"client-{key}")
+    has_key = user.client_key or user.client_key_data
+    if (user.client_certificate or user.client_certificate_data) and not has_key:
+        yield f"the user {name!r} has client-certificate without client-key", "add client-key or client-key-data"
+    if (user.token or user.token_file) and (user.username or user.password):
+        yield f"the user {name!r} has both token and username", "remove one of them"
+    if (user.impersonate_uid or user.impersonate_groups or user.impersonate_extra) and not user.impersonate:
+        yield f"the user {name!r} has as-uid, as-groups or as-user-extra without as", "add as: the user's name"
+    yield from _missing_file("client-certificate", user.client_certificate)
+    yield from _missing_file("client-key", user.client_key)
+    if not user.token:
+        yield from _missing_file("tokenFile", user.token_file)
+    yield from _bad_values(name, user)
+    if user.exec is not None:
+        yield from _exec_problems(name, user.exec)
+
+
+def _both(what: str, key: str) -> Iterator[tuple[str, str]]:
+    yield f"the {what} has both {key} and {key}-data", "remove one of them"
+
+
+def _missing_file(key: str, path: str) -> Iterator[tuple[str, str]]:
+    if path and not Path(path).is_file():
+        yield f"its {key} {path} does not exist", missing_file_hint(Path(path))
+    elif path and not os.access(path, os.R_OK):
+        yield f"its {key} {path} cannot be read", ""
+
+
+def _bad_values(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
+    """What cannot be in a header of HTTP."""
+    texts = [("token", user.token), ("as", user.impersonate), ("as-uid", user.impersonate_uid)]
+    texts += [("as-groups", text) for text in user.impersonate_groups]
+    texts += [("as-user-extra", text) for values in user.impersonate_extra.values() for text in values]
+    for key in dict.fromkeys(key for key, text in texts if _UNPRINTABLE.search(text)):
+        hint = "write it without a line break: in YAML with |- instead of |"
+        yield f"the {key} of the user {name!r} has a control character", hint
+
+
+def _exec_problems(name: str, plugin: ExecEntry) -> Iterator[tuple[str, str]]:
+    what = f"the exec plug-in of the user {name!r}"
+    if not plugin.command:
+        yield f"{what} has no command", ""
+    if plugin.api_version not in _EXEC_VERSIONS:
+        yield f"{what} has the apiVersion {plugin.api_version!r}", f"use one of {', '.join(_EXEC_VERSIONS)}"
+    elif plugin.interactive_mode not in _INTERACTIVE_MODES and (
+        plugin.interactive_mode or plugin.api_version == _EXEC_VERSIONS[0]
+    ):
+        yield (
+            f"{what} has the interactiveMode {plugin.interactive_mode!r}",
+            f"use one of {', '.join(_INTERACTIVE_MODES)}",
+        )
+    if any(not each.name or "\0" in each.name + each.value or "=" in each.name for each in plugin.env):
+        yield f"{what} has an env entry without a usable name", ""
+    if "\0" in "".join((plugin.command, *plugin.args)):
+        yield f"{what} has a NUL in its command", ""
+
+
+def _pem(where: str, entry: ClusterEntry | UserEntry, key: str) -> Pem:
+    """The document of ``key`` or ``key``-data. Raises BadInput for data that is not base64."""
+    name = key.replace("-", "_")
+    data = getattr(entry, f"{name}_data")
+    if not data:
+        return Pem(key, getattr(entry, name))
+    try:
+        decoded = base64.b64decode("".join(data.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise bad_input(where, f"its {key}-data is not base64") from error
+    if key == "client-key":
+        register_secret(decoded.decode("utf-8", "replace"))
+    return Pem(f"{key}-data", data=decoded)
+
+
+def _plugin_config(cluster: ClusterEntry) -> Any:
+    found = (each.get("extension") for each in cluster.extensions if each.get("name") == _EXEC_CONFIG)
+    return next(found, None)
+
+
+def _notes(config: Kubeconfig, context: ContextEntry) -> Iterator[str]:
+    """The keys that nothing reads, of what is used."""
+    used = ("cluster", context.cluster), ("user", context.user)
+    for (kind, name), keys in config.unknown.items():
+        if keys and (not kind or (kind, name) in used):
+            where = f"the {kind} {name!r} of the kubeconfig" if kind else f"the kubeconfig {name}"
+            yield f"{where} has keys that have no effect: {', '.join(keys)}"
+
+
+def _refuse_no_credentials(access: Access) -> None:
+    user = access.user
+    given = (access.certificate, user.token, user.token_file, user.username, user.exec)
+    if access.is_secure and not any(given):
+        raise NodefallError(
+            f"{access.where}: the context's user gives no credentials",
+            hint="check that user: kubectl --kubeconfig FILE config view --minify",
+        )

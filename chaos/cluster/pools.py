@@ -1,0 +1,189 @@
+"""Pools of connections: whom they trust, which certificate they present, and the proxy that they go through."""
+
+# ruff: noqa: PLC0415 - urllib3 is slow to import
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from chaos.cluster.access import Access, Pem
+from chaos.cluster.credentials import Identity
+from chaos.cluster.proxies import Proxy
+from chaos.core.errors import NodefallError, bad_input
+
+_FILES_PERIOD = 1.0  # wall seconds between looks at whether the files have changed
+_POOL_SIZE = 32  # connections, for watches, scrapes and writes together
+_SERVERS = 256  # of which connections are kept: kubelets
+# As client-go: an idle watch is probed after 30 s, and lost after three probes.
+_KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 3))
+
+
+class Pool(Struct, frozen=True):
+    """urllib3's manager, and the proxy that it uses."""
+
+    manager: Any
+    proxy: Proxy | None = None
+
+
+class Pools:
+    """Connections with one client certificate, to the API server, to kubelets and to components."""
+
+    def __init__(self, access: Access, identity: Identity, kubelet_ca: str | None, component_ca: str | None) -> None:
+        self._files = [pem for pem in (access.ca, identity.certificate, identity.key) if pem.path]
+        self._certificate = identity.certificate, identity.key
+        self._stamp, self._checked_at = self._read_stamp(), time.monotonic()
+        self.access, self.identity = access, identity
+        self.api = api_pool(access, identity)
+        self.kubelet = direct_pool(access, identity, Pem("kubeletCA", kubelet_ca or ""))
+        self.component = direct_pool(access, identity, Pem("controllerManager.ca", component_ca or ""))
+        self.pinned: dict[str, Pool] = {}  # by the address of a kubelet with a self-signed certificate
+
+    def is_outdated(self, identity: Identity) -> bool:
+        """Whether the certificate is another one now, also in the files."""
+        if self._certificate != (identity.certificate, identity.key):
+            return True
+        if time.monotonic() - self._checked_at < _FILES_PERIOD:
+            return False
+        self._checked_at = time.monotonic()
+        return self._read_stamp() != self._stamp
+
+    def _read_stamp(self) -> list[tuple[int, ...]]:
+        """What changes with the files; of one that is missing while it is replaced, nothing."""
+        found: list[tuple[int, ...]] = []
+        for pem in self._files:
+            try:
+                status = os.stat(pem.path)
+            except OSError:
+                found.append(())
+            else:
+                found.append((status.st_mtime_ns, status.st_ino, status.st_size))
+        return found
+
+    def close(self) -> None:
+        """Close the connections that nothing uses at the moment."""
+        for pool in (self.api, self.kubelet, self.component, *self.pinned.values()):
+            pool.manager.clear()
+
+
+def api_pool(access: Access, identity: Identity) -> Pool:
+    """For the API server. Raises BadInput for certificates that cannot be used."""
+    from urllib3 import PoolManager, ProxyManager, make_headers
+
+    options: dict[str, Any] = {
+        "maxsize": _POOL_SIZE,
+        "socket_options": _socket_options(),
+        "ssl_context": _context(access, access.ca, identity, verifies=access.verifies),
+        "server_hostname": access.tls_name or None,
+    }
+    if not access.verifies:
+        options["assert_hostname"] = False
+    proxy = access.proxy
+    if proxy is None:
+        return Pool(PoolManager(**options))
+    if proxy.scheme.startswith("socks"):
+        from urllib3.contrib.socks import SOCKSProxyManager
+
+        # Go leaves the resolving of names to the proxy, for both schemes.
+        url = f"socks5h{proxy.address.removeprefix(proxy.scheme)}"
+        return Pool(SOCKSProxyManager(url, proxy.user or None, proxy.password or None, **options), proxy)
+    login = f"{proxy.user}:{proxy.password}" if proxy.user or proxy.password else None
+    headers = make_headers(proxy_basic_auth=login) if login else None
+    trust = _context(access, access.ca, None, verifies=access.verifies, with_system=True)
+    return Pool(ProxyManager(proxy.address, proxy_headers=headers, proxy_ssl_context=trust, **options), proxy)
+
+
+def direct_pool(access: Access, identity: Identity, ca: Pem, **options: Any) -> Pool:
+    """For kubelets and control plane components, whose certificates ``ca`` or the cluster's CA has signed."""
+    from urllib3 import PoolManager
+
+    context = _context(access, ca or access.ca, identity, verifies=True)
+    return Pool(PoolManager(num_pools=_SERVERS, maxsize=2, ssl_context=context, **options))
+
+
+def open_socket(pool: Pool, url: str, timeout: float) -> Any:
+    """A connection to the server of ``url``: proxy and TLS are done. Raises urllib3's errors and OSError."""
+    from urllib3 import Timeout
+
+    parts = urlsplit(url)
+    connections = pool.manager.connection_from_host(parts.hostname, parts.port, parts.scheme)
+    connections.timeout = Timeout(connect=timeout)
+    connection = connections._new_conn()
+    if connections.proxy is not None:
+        connection.set_tunnel(connections._tunnel_host, connections.port, connections.proxy_headers)
+    connection.connect()
+    return connection.sock
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    from urllib3.connection import HTTPConnection
+
+    options = [*HTTPConnection.default_socket_options, (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    known = [(getattr(socket, name, None), value) for name, value in _KEEP_ALIVE]
+    return [*options, *((socket.IPPROTO_TCP, name, value) for name, value in known if name is not None)]
+
+
+def _context(
+    access: Access, ca: Pem, identity: Identity | None, *, verifies: bool, with_system: bool = False
+) -> ssl.SSLContext:
+    """As crypto/tls: any certificate of the CA's file is trusted, also one that is not self-signed; no common names."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.hostname_checks_common_name = False
+    if not verifies:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if ca:
+        try:
+            context.load_verify_locations(cadata=ca.read().decode("ascii", "ignore"))
+        except (OSError, ValueError, NodefallError) as error:  # ssl.SSLError is an OSError
+            raise bad_input(access.where, f"its {ca.key} {ca.path}".rstrip() + " has no certificate in PEM") from error
+    if with_system or not ca:
+        context.load_default_certs()
+    if identity and identity.certificate:
+        _load_certificate(context, access, identity)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, access: Access, identity: Identity) -> None:
+    names = " and ".join(f"{pem.key} {pem.path}".rstrip() for pem in (identity.certificate, identity.key))
+    try:
+        with _files(identity.certificate, identity.key) as (certificate, key):
+            context.load_cert_chain(certificate, key, password=_no_password)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or "unreadable"
+        message = f"its {names} cannot be used: {reason.lower().replace('_', ' ')}"
+        hint = "they must be PEM, belong together, and the key must have no passphrase"
+        raise bad_input(access.where, message, hint) from error
+
+
+def _no_password() -> str:
+    """Instead of a question on the terminal. Raises ValueError."""
+    raise ValueError
+
+
+@contextmanager
+def _files(*documents: Pem) -> Iterator[list[str]]:
+    """Paths of the documents, as ssl reads keys from files only. Those that are no files stay in memory."""
+    with ExitStack() as stack:
+        paths = []
+        for each in documents:
+            if each.path:
+                paths.append(each.path)
+                continue
+            if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+                file: Any = stack.enter_context(os.fdopen(os.memfd_create("nodefall"), "wb"))
+                paths.append(f"/proc/self/fd/{file.fileno()}")
+            else:
+                file = stack.enter_context(tempfile.NamedTemporaryFile())
+                paths.append(file.name)
+            file.write(each.data)
+            file.flush()
+        yield paths
