@@ -21,6 +21,7 @@ from chaos.cluster.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachabl
 from chaos.cluster.exec_stream import ExecStream, exec_path, open_exec
 from chaos.cluster.kubeconfig import connection_risks, load_configuration
 from chaos.cluster.reads import METADATA_LIST
+from chaos.core.api_path import refuse_unsafe_path
 from chaos.core.errors import NodefallError, bad_input
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.ports import Response
@@ -137,6 +138,7 @@ class ApiClient:
         A self-signed certificate must be the one that is read on the kubelet's host. Raises KubeUnreachable; without
         that proof of identity no credentials are sent.
         """
+        refuse_unsafe_path(path)
         if not _is_address(address):  # kubelets report it, and it becomes part of a URL
             raise KubeUnreachable(OTHER, f"the address {address!r} of a node is not an IP address")
         host = f"[{address}]" if ":" in address else address
@@ -218,7 +220,8 @@ class ApiClient:
         return headers
 
     def _prepare(self, client: Any, path: str, query: Mapping[str, str] | None) -> tuple[str, dict[str, str]]:
-        """URL and headers of a request."""
+        """URL and headers of a request. Raises Refused for a path that is not of plain names."""
+        refuse_unsafe_path(path)
         with self._lock:  # a refresh runs once, not in every thread
             headers = self._headers(client, path)
         encoded = client.parameters_to_url_query(list((query or {}).items()), {})
