@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from chaos.core.errors import BadInput, NodefallError, bad_input
-from chaos.core.files import refuse_writable_by_others
 from chaos.core.text import register_secret
+from chaos.core.trusted_files import refuse_untrusted_file
 
 _lock = threading.Lock()
 _paths: dict[str, str] = {}  # by hash of the content; the descriptors stay open as long as the process
@@ -71,7 +71,7 @@ def load_configuration(kubeconfig: str, context: str | None) -> Any:
 
     if not Path(kubeconfig).is_file():
         raise bad_input(kubeconfig, "there is no such kubeconfig", "set cluster.kubeconfig in the inventory")
-    refuse_writable_by_others(kubeconfig, Path(kubeconfig).stat())  # an exec plugin that it names would be run
+    refuse_untrusted_file(Path(kubeconfig))  # an exec plugin that it names would be run
     client: Any = config  # untyped
     configuration: Any = Configuration()
     configuration.connection_pool_maxsize = _POOL_SIZE
@@ -96,6 +96,8 @@ def _check(kubeconfig: str, configuration: Any) -> None:
     for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
         if path and not Path(path).is_file():
             raise bad_input(kubeconfig, f"it names {path}, which does not exist")
+        if path and not path.startswith("/proc/self/fd/"):  # of memory_file
+            refuse_untrusted_file(Path(path))
     if parts.scheme == "https" and not configuration.api_key and not configuration.cert_file:
         raise NodefallError(
             f"{kubeconfig}: the context's user gives no credentials",

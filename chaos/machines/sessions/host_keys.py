@@ -21,8 +21,10 @@ from threading import Lock
 from typing import Protocol
 
 from chaos.core.errors import AnotherMachine, NodefallError, Refused
+from chaos.machines.local import read_trusted_file
 from chaos.machines.sessions.settings import HostSettings
 
+_MAX_BYTES = 64 << 20  # of known_hosts
 _PATTERN_SIGNS = frozenset("*?!|")
 
 
@@ -129,9 +131,12 @@ def parse_known_hosts(text: str) -> tuple[Entry, ...]:
 
 
 def load_known_hosts(settings: HostSettings) -> tuple[Entry, ...]:
-    """Entries of the host's known_hosts, none for a missing file. Raises Refused if it cannot be read."""
+    """Entries of the host's known_hosts, none for a missing file.
+
+    Raises Refused if it cannot be read, or others can write it.
+    """
     try:
-        return parse_known_hosts(settings.known_hosts.read_text(encoding="utf-8", errors="replace"))
+        return parse_known_hosts(read_trusted_file(settings.known_hosts, _MAX_BYTES).decode("utf-8", "replace"))
     except FileNotFoundError:
         return ()
     except OSError as error:
