@@ -22,6 +22,7 @@ from chaos.cluster.proxies import Proxy, find_proxy
 from chaos.core.errors import BadInput, NodefallError, bad_input
 from chaos.core.files import missing_file_hint
 from chaos.core.text import register_secret
+from chaos.core.trusted_files import read_trusted
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -35,6 +36,7 @@ _REPLACEMENTS = {
     "openstack": "the exec plug-in client-keystone-auth",
 }
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # of which no header may have any
+_MAX_BYTES = 1 << 20  # of a certificate, a bundle or a key
 
 
 class Pem(Struct, frozen=True):
@@ -48,9 +50,9 @@ class Pem(Struct, frozen=True):
         return bool(self.path or self.data)
 
     def read(self) -> bytes:
-        """Its bytes. Raises NodefallError."""
+        """Its bytes, of a file that only trusted users may write. Raises NodefallError."""
         try:
-            return Path(self.path).read_bytes() if self.path else self.data
+            return read_trusted(Path(self.path), _MAX_BYTES) if self.path else self.data
         except OSError as error:
             raise NodefallError(f"{self.path}: cannot be read: {error.strerror}") from error
 

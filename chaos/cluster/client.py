@@ -21,6 +21,7 @@ from chaos.cluster.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachabl
 from chaos.cluster.exec_stream import ExecStream, exec_path, open_exec
 from chaos.cluster.pools import Pool, Pools, direct_pool
 from chaos.cluster.reads import METADATA_LIST
+from chaos.core.api_path import refuse_unsafe_path
 from chaos.core.errors import NodefallError, bad_input
 from chaos.core.ports import Response
 
@@ -136,6 +137,7 @@ class ApiClient:
         A self-signed certificate must be the one that is read on the kubelet's host. Raises KubeUnreachable; without
         that proof of identity no credentials are sent.
         """
+        refuse_unsafe_path(path)
         if not _is_address(address):  # kubelets report it, and it becomes part of a URL
             raise KubeUnreachable(OTHER, f"the address {address!r} of a node is not an IP address")
         host = f"[{address}]" if ":" in address else address
@@ -224,6 +226,8 @@ class ApiClient:
             return True
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> str:
+        """The URL of a request. Raises Refused for a path that is not of plain names."""
+        refuse_unsafe_path(path)
         encoded = "&".join(f"{key}={quote(str(value))}" for key, value in (query or {}).items())
         joint = ("&" if "?" in path else "?") if encoded else ""
         return f"{self._access.server}{path}{joint}{encoded}"

@@ -25,6 +25,7 @@ from chaos.core.api_fact import (
     node_path,
     taint_value,
 )
+from chaos.core.api_path import resource_path
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.kube import Node, Pod, is_ready, last_manager
@@ -146,7 +147,7 @@ class ApiFacts:
         if fact == PseudoFact.OWN_CORDON:
             return self._own_cordon(node)
         if fact.startswith(NAMESPACE):
-            path = f"/api/v1/namespaces/{fact.removeprefix(NAMESPACE)}"
+            path = resource_path("v1", "namespaces", name=fact.removeprefix(NAMESPACE))
             return "gone" if self._object(path, msgspec.Raw) is None else "there"
         if fact.startswith((TAINT, CONDITION, LABELS)):
             return _field_of_node(self._object(node_path(node), Any), fact)

@@ -9,11 +9,15 @@ kubectl evicts all pods concurrently, this module one after the other.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from chaos.cluster.errors import KubeUnreachable, decode_body, retry_after, status_message
+from chaos.cluster.limited_api import LimitedApi
 from chaos.core.api_fact import field, node_path
+from chaos.core.api_path import resource_path
 from chaos.core.command import (
     MERGE_PATCH,
     STRATEGIC_PATCH,
@@ -28,7 +32,8 @@ from chaos.core.command import (
 from chaos.core.drain_filter import RawPod, pod_name, select_pods
 from chaos.core.duration import timestamp
 from chaos.core.errors import NodefallError
-from chaos.core.ports import Clock, KubeApi, Response
+from chaos.core.permission import Permission
+from chaos.core.ports import Clock, RequestApi, Response
 
 RETRY_PERIOD = 5.0  # seconds after a refusal; longer if the server requests that
 POLL_PERIOD = 1.0
@@ -61,7 +66,7 @@ class _PodTask:
     @property
     def path(self) -> str:
         metadata = self.pod["metadata"]
-        return f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        return resource_path("v1", "pods", metadata["namespace"], metadata["name"])
 
     @property
     def uid(self) -> str:
@@ -82,7 +87,7 @@ class _PodTask:
 class PodsTask:
     """One execution of a :class:`PodsCommand`. Raises NodefallError if nothing was done."""
 
-    def __init__(self, kube: KubeApi, clock: Clock, command: PodsCommand) -> None:
+    def __init__(self, kube: RequestApi, clock: Clock, command: PodsCommand) -> None:
         self._kube, self._clock, self._command = kube, clock, command
         self._deadline = clock.now() + command.wait
 
@@ -104,14 +109,15 @@ class PodsTask:
         fields = (("spec.nodeName", choice.node), ("metadata.name", choice.name))
         selector = ",".join(f"{name}={value}" for name, value in fields if value)
         query = {"fieldSelector": selector, "labelSelector": choice.selector}
-        path = f"/api/v1/namespaces/{choice.namespace}/pods" if choice.namespace else "/api/v1/pods"
+        path = resource_path("v1", "pods", choice.namespace)
         response = self._kube.request("GET", path, query={name: value for name, value in query.items() if value})
         if response.status != _OK:
             raise NodefallError(f"{path}: the API server answered {response.status}: {status_message(response)}")
         return list(decode_body(response)["items"])
 
     def _daemonset_exists(self, namespace: str, name: str) -> bool:
-        return self._kube.request("GET", f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}").status != _NOT_FOUND
+        path = resource_path("apps/v1", "daemonsets", namespace, name)
+        return self._kube.request("GET", path).status != _NOT_FOUND
 
     def _run_tasks(self, ones: list[_PodTask]) -> None:
         """Run until all tasks are finished or the deadline is over."""
@@ -221,8 +227,18 @@ def _is_namespace_terminating(response: Response) -> bool:
 class KubeTransport:
     """Sends API commands. Thread-safe. Waits in the clock's time only."""
 
-    def __init__(self, kube: KubeApi, clock: Clock) -> None:
-        self._kube, self._clock = kube, clock
+    def __init__(self, kube: RequestApi, clock: Clock) -> None:
+        self._kube: RequestApi = kube
+        self._clock = clock
+
+    @contextmanager
+    def limited_to(self, permissions: Sequence[Permission]) -> Iterator[None]:
+        """In the block, raise Refused for a command whose request ``permissions`` do not cover."""
+        unlimited, self._kube = self._kube, LimitedApi(self._kube, permissions)
+        try:
+            yield
+        finally:
+            self._kube = unlimited
 
     def send(self, command: ApiCommand) -> Outcome:
         """Send ``command``. Raises KubeUnreachable only if nothing was sent."""

@@ -20,9 +20,11 @@ from chaos.cluster.kubeconfig import UserEntry
 from chaos.core.errors import bad_input
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.text import register_secret
+from chaos.core.trusted_files import read_trusted
 
 Headers = tuple[tuple[str, str], ...]  # some names occur more than once
 _TOKEN_PERIOD = 1.0  # wall seconds between readings of a tokenFile
+_MAX_BYTES = 1 << 20  # of a file with a token
 _HEADER_CHARACTERS = frozenset(string.ascii_letters + string.digits + "!#$&'*+-.^_`|~")
 
 
@@ -104,7 +106,7 @@ class _TokenFile:
 
     def _find(self) -> str:
         try:
-            token = Path(self._path).read_text(encoding="utf-8").strip()
+            token = read_trusted(Path(self._path), _MAX_BYTES).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError):
             return ""
         register_secret(token)

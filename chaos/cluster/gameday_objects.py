@@ -9,6 +9,7 @@ from typing import Any, Literal
 from chaos.cluster.errors import check_fleet_success, check_success, decode_body, decode_success, status_message
 from chaos.cluster.replica import configmaps_path, version_of
 from chaos.cluster.workload import collection_path
+from chaos.core.api_path import object_path, resource_path
 from chaos.core.errors import Refused
 from chaos.core.labels import (
     DAY_ANNOTATION,
@@ -34,7 +35,7 @@ def apply_object(kube: KubeApi, manifest: Mapping[str, Any]) -> None:
     A field that someone else has set to something else is a conflict, and refused.
     """
     metadata = manifest["metadata"]
-    path = f"{_collection_of(manifest)}/{metadata['name']}"
+    path = object_path(_collection_of(manifest), metadata["name"])
     response = kube.request("PATCH", path, body=dict(manifest), content_type=_APPLY)
     if response.status == _CONFLICT:
         raise Refused(f"{_name(manifest)} is not ours to change: {status_message(response)}")
@@ -53,7 +54,7 @@ def delete_labelled(kube: KubeApi, manifests: Sequence[Mapping[str, Any]], selec
         for item in decode_body(response).get("items") or []:
             name, uid = item["metadata"]["name"], item["metadata"]["uid"]
             body = {"kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}}
-            answer = kube.request("DELETE", f"{collection}/{name}", body=body)
+            answer = kube.request("DELETE", object_path(collection, name), body=body)
             if answer.status not in (_NOT_FOUND, _CONFLICT):
                 check_fleet_success(answer, f"{kind} {name} cannot be deleted")
             deleted.append(f"{kind}/{name}")
@@ -110,7 +111,7 @@ def create_job(kube: KubeApi, job: Mapping[str, Any]) -> bool:
 def delete_job(kube: KubeApi, namespace: str, name: str, uid: str) -> None:
     """Delete exactly this Job with its pods, which get SIGTERM; nothing if it is gone. Raises NodefallError."""
     body = {"kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}}
-    response = kube.request("DELETE", f"{_jobs(namespace)}/{name}", body=body)
+    response = kube.request("DELETE", object_path(_jobs(namespace), name), body=body)
     if response.status not in (_NOT_FOUND, _CONFLICT):  # a conflict: it is another one already
         check_fleet_success(response, f"Job {namespace}/{name} cannot be deleted")
 
@@ -123,7 +124,7 @@ def _ends(job: Mapping[str, Any]) -> Iterator[tuple[Literal["complete", "failed"
 
 def _reason_of_pods(kube: KubeApi, namespace: str, name: str) -> str:
     """What the newest pod says about itself: its last words, or why it does not run."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
+    path = resource_path("v1", "pods", namespace)
     response = kube.request("GET", path, {"labelSelector": f"{_BY_JOB}={name}"})
     check_fleet_success(response, f"pods of the Job {namespace}/{name} cannot be read")
     pods = decode_body(response).get("items") or []
@@ -149,7 +150,7 @@ def _last_line(text: str) -> str:
 
 
 def _jobs(namespace: str) -> str:
-    return f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    return resource_path("batch/v1", "jobs", namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def write_day(kube: KubeApi, namespace: str, name: str, text: str, over: DayReco
         response = kube.request("POST", configmaps_path(namespace), body=body)
     else:
         metadata["resourceVersion"] = over.version
-        response = kube.request("PUT", f"{configmaps_path(namespace)}/{metadata['name']}", body=body)
+        response = kube.request("PUT", object_path(configmaps_path(namespace), metadata["name"]), body=body)
     if response.status == _CONFLICT or (response.status == _NOT_FOUND and over is not None):
         return False
     check_success(response, "the state of the game day cannot be written")

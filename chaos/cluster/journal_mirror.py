@@ -23,6 +23,7 @@ from chaos.cluster.replica import (
     encode_replica,
     version_of,
 )
+from chaos.core.api_path import object_path
 from chaos.core.errors import Aborted, NodefallError
 from chaos.core.labels import MANAGED_BY_LABEL, RUN_LABEL, name_from_run
 from chaos.core.ports import KubeApi, Response
@@ -101,9 +102,9 @@ class JournalMirror:
         data = self.signer.sign(name, encode_replica(self.identity, pending))
         path = configmaps_path(self.namespace)
         sent, self._sent = self._sent, data
-        response = self.kube.request("PUT", f"{path}/{name}", body=self._object(data))
+        response = self.kube.request("PUT", object_path(path, name), body=self._object(data))
         if response.status == 409 and self._adopt(sent):
-            response = self.kube.request("PUT", f"{path}/{name}", body=self._object(data))
+            response = self.kube.request("PUT", object_path(path, name), body=self._object(data))
         if response.status == 404 and not self._version:  # PUT does not create ConfigMaps
             response = self.kube.request("POST", path, body=self._object(data))
         self._version = version_of(_decode_success(response))
@@ -140,7 +141,7 @@ def find_replica(kube: KubeApi, namespace: str, run: str) -> PendingRun | None:
 def delete_configmap(kube: KubeApi, namespace: str, run: str, version: str = "") -> None:
     """Delete the run's ConfigMap, if it exists; with ``version`` only exactly that one. Raises NodefallError."""
     body = {"kind": "DeleteOptions", "preconditions": {"resourceVersion": version}} if version else None
-    response = kube.request("DELETE", f"{configmaps_path(namespace)}/{configmap_name(run)}", body=body)
+    response = kube.request("DELETE", object_path(configmaps_path(namespace), configmap_name(run)), body=body)
     if response.status != 404:
         _decode_success(response)
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
 from chaos.core.errors import BadInput, Problem, bad_input
-from chaos.core.files import refuse_writable_by_others
+from chaos.core.trusted_files import read_trusted
 
 _Entry = TypeVar("_Entry")
 _MAPS = ("clusters", "users", "contexts", "unknown")
@@ -189,11 +189,7 @@ def read_kubeconfig(text: str) -> Kubeconfig:
 def _read_file(path: Path) -> bytes:
     """The content of a file that only trusted users may write. Raises BadInput."""
     try:
-        status = path.stat()
-        refuse_writable_by_others(str(path), status)  # an exec plug-in that it names would be run
-        if not path.is_file() or status.st_size > _MAX_BYTES:
-            raise bad_input(str(path), f"it is not a file of at most {_MAX_BYTES >> 20} MiB")
-        return path.read_bytes()
+        return read_trusted(path, _MAX_BYTES)  # an exec plug-in that it names would be run
     except OSError as error:
         raise bad_input(str(path), f"it cannot be read: {error.strerror}") from error
 

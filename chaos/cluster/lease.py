@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from chaos.cluster.errors import check_success, decode_success
+from chaos.core.api_path import resource_path
 from chaos.core.command import MERGE_PATCH
 from chaos.core.labels import LOCK_NAME
 from chaos.core.ports import KubeApi
@@ -201,8 +202,8 @@ def request_abort(kube: KubeApi, namespace: str, why: str) -> None:
 
 
 def _path(namespace: str, name: str) -> str:
-    return f"{_collection(namespace)}/{name}"
+    return resource_path("coordination.k8s.io/v1", "leases", namespace, name)
 
 
 def _collection(namespace: str) -> str:
-    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    return resource_path("coordination.k8s.io/v1", "leases", namespace)

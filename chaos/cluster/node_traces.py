@@ -16,6 +16,7 @@ from msgspec import Struct
 from chaos.cluster.errors import status_message
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.api_fact import node_path
+from chaos.core.api_path import resource_path
 from chaos.core.command import MERGE_PATCH
 from chaos.core.duration import timestamp
 from chaos.core.errors import NodefallError
@@ -26,7 +27,7 @@ from chaos.core.ports import KubeApi, Response
 from chaos.core.text import redact
 
 INJECTED, UNDONE = "NodefallInjected", "NodefallUndone"
-_EVENTS = f"/api/v1/namespaces/{NODE_EVENT_NAMESPACE}/events"
+_EVENTS = resource_path("v1", "events", NODE_EVENT_NAMESPACE)
 _MAX_MESSAGE = 1024  # characters of a message, by validation
 _NODES = "/api/v1/nodes"
 

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import FactCheck, UndoState
+from chaos.core.api_path import resource_path
 from chaos.core.field_types import NAME
 from chaos.core.store.journal_format import EntryKey, PendingUndo, decode_pending
 from chaos.core.text import redact_json
@@ -147,7 +148,7 @@ def decode_replica(item: Mapping[str, Any]) -> PendingRun:
 
 def configmaps_path(namespace: str) -> str:
     """Path of the ConfigMaps of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/configmaps"
+    return resource_path("v1", "configmaps", namespace)
 
 
 def version_of(item: Mapping[str, Any]) -> str:

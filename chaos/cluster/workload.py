@@ -16,12 +16,13 @@ from msgspec import Struct
 
 from chaos.core.action import FactCheck, Undo, UndoStep
 from chaos.core.api_fact import object_fact
+from chaos.core.api_path import object_path, resource_path
 from chaos.core.command import MERGE_PATCH, KubeCommand
 from chaos.core.errors import Aborted
 from chaos.core.labels import MANAGED_BY_LABEL, RUN_LABEL, name_from_run
 from chaos.core.ports import KubeApi
 
-PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+PRIORITY_CLASSES = resource_path("scheduling.k8s.io/v1", "priorityclasses")
 _GROUP = "[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"  # of an API, or its version: no escape and no query
 _CONFINED = ("Deployment", "StatefulSet", "ReplicaSet", "Job", "Pod")
 _IRREGULAR = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
@@ -50,15 +51,16 @@ def workload_state(workload: Sequence[KubeCommand]) -> WorkloadState:
     named = [(path, metadata) for path, metadata in objects if "name" in metadata]
     return WorkloadState(
         priority_classes=any(command.path == PRIORITY_CLASSES for command in workload),
-        finalizers=tuple(f"{path}/{metadata['name']}" for path, metadata in named if metadata.get("finalizers")),
+        finalizers=tuple(object_path(path, metadata["name"]) for path, metadata in named if metadata.get("finalizers")),
     )
 
 
 def removal(state: WorkloadState, namespace: str, run: str) -> Undo:
     """The undo that removes the workload, with its proof. Raises ValueError for a path outside the workload."""
     gone = FactCheck(f"namespace/{namespace}", "gone")
-    delete = KubeCommand("DELETE", f"/api/v1/namespaces/{namespace}", accept=(200, 202, 404))
-    label = object_fact(f"/api/v1/namespaces/{namespace}", f"/metadata/labels/{RUN_LABEL.replace('/', '~1')}")
+    path = resource_path("v1", "namespaces", name=namespace)
+    delete = KubeCommand("DELETE", path, accept=(200, 202, 404))
+    label = object_fact(path, f"/metadata/labels/{RUN_LABEL.replace('/', '~1')}")
     # Only the namespace of this run: another one may have its name.
     steps, proof = [UndoStep(delete, unless=gone, when=(FactCheck(label, name_from_run(run)),))], [gone]
     steps += [_remove_finalizers(path, namespace) for path in state.finalizers]
@@ -120,9 +122,8 @@ def _named(node: str) -> dict[str, Any]:
 def collection_path(obj: dict[str, Any], namespace: str) -> str:
     """Path to create an object of this kind at; the namespace of cluster-scoped kinds is ""."""
     version, kind = obj["apiVersion"], obj["kind"]
-    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
     plural = _IRREGULAR.get(kind) or re.sub(r"(?<=s)$", "e", re.sub(r"y$", "ie", kind.lower())) + "s"
-    return f"{prefix}/namespaces/{namespace}/{plural}" if namespace else f"{prefix}/{plural}"
+    return resource_path(version, plural, namespace)
 
 
 def apply(kube: KubeApi, todo: list[KubeCommand]) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from chaos.core.api_fact import PseudoFact
+from chaos.core.api_path import fill_path
 from chaos.core.command import Command, Outcome, PowerCapability
 from chaos.core.errors import Unsupported
 from chaos.core.permission import Permission
@@ -216,7 +217,7 @@ class Needs:
 
     def paths(self, node: str, namespace: str) -> tuple[str, ...]:
         """Paths of the objects for a step on ``node``; ``namespace`` is the workload's."""
-        return tuple(path.replace(NODE_NAME, node).replace(NAMESPACE, namespace) for path in self.objects)
+        return tuple(fill_path(path, {NODE_NAME: node, NAMESPACE: namespace}) for path in self.objects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +225,8 @@ class Program:
     """Everything that a step sends to its target, and what takes it back: made of the state alone.
 
     ``undo`` is harmless when run twice, and without the fault. ``preconditions`` must hold at the moment of the fault,
-    otherwise the run is aborted without it: all that prepare relied on, as a saved plan may be old, and its undo must
-    not restore a stale value. Of ``awaits`` one must hold before the step begins; it begins later if need be.
-    ``failsafe`` is armed before the fault, and undo disarms it.
+    otherwise the run is aborted without it: all that prepare relied on, as a saved plan may be old, and no undo may
+    restore a stale value. One of ``awaits`` must hold before the step begins. ``failsafe`` is armed before the fault.
     """
 
     commands: tuple[Command, ...]  # in order; the last one is the fault

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
+from chaos.core.api_path import quote_segment, resource_path
+
 
 class PseudoFact(StrEnum):
     """Facts that no command on the host reads, but its connection, its power control or its Node object."""
@@ -56,12 +58,12 @@ def unschedulable_fact(node: str) -> str:
 
 def node_path(node: str) -> str:
     """API path of a Node."""
-    return f"/api/v1/nodes/{node}"
+    return resource_path("v1", "nodes", name=node)
 
 
 def pods_path(node: str) -> str:
     """API path of the list of pods on a node."""
-    return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}"
+    return f"/api/v1/pods?fieldSelector=spec.nodeName%3D{quote_segment(node)}"
 
 
 def field(obj: Any, pointer: str) -> Any:

@@ -1,11 +1,12 @@
-"""Files: whether their content may be trusted, private ones, those of snapshots, and hints for missing ones.
+"""Files: reading without hanging, private ones, those of snapshots, and hints for missing ones.
 
-A file is trusted if no one else may write it, or choose which file it is. Private files only their owner may read,
-whatever the umask: run directories name nodes, pods and addresses. Snapshots are JSON lines, compressed with gzip.
+Private files only their owner may read, whatever the umask: run directories name nodes, pods and addresses. Snapshots
+are JSON lines, compressed with gzip. chaos.core.trusted_files reads what can cause a command.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -13,64 +14,53 @@ import stat
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
+from typing import BinaryIO
 
-from chaos.core.errors import Refused, UsageError, bad_input
+from chaos.core.errors import Refused, UsageError
 
 _MAX_NAMES = 1000  # of a directory that are compared
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 _LEVEL = 6
+MAX_BYTES = 256 << 20  # of a file that is read as a whole
 
 
-def refuse_writable_by_others(name: str, status: os.stat_result) -> None:
-    """Raises BadInput if another user may write the file."""
-    mode = status.st_mode
-    if mode & stat.S_IWOTH:
-        raise bad_input(name, "not trusted: any user may write this file", f"chmod go-w {name}")
-    if mode & stat.S_IWGRP and not _is_private_group(status):
-        raise bad_input(name, "not trusted: the group may write this file", f"chmod go-w {name}")
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; neither a pipe, which may never have data, nor a device, which may act on that.
 
-
-def refuse_path_of_others(path: Path) -> None:
-    """Raises BadInput if another user owns the file or directory, or a link that ``path`` is, or may write it.
-
-    Files of root are trusted, and root trusts the user who ran sudo. In a sticky directory others cannot replace files.
-    Raises OSError if it does not exist.
+    Raises OSError.
     """
-    refuse_link_of_others(path)
-    status = path.stat()
-    if not _is_trusted_owner(status):
-        hint = f"if you trust its content, make it yours: chown -R {os.geteuid()} {path}"
-        raise bad_input(str(path), f"not trusted: it belongs to user {status.st_uid}", hint)
-    if not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):
-        refuse_writable_by_others(str(path), status)
-
-
-def refuse_link_of_others(path: Path) -> None:
-    """Raises BadInput for a symbolic link of another user, who chooses where it leads. Raises OSError."""
-    status = path.lstat()
-    if stat.S_ISLNK(status.st_mode) and not _is_trusted_owner(status):
-        message = f"not trusted: it is a symbolic link of user {status.st_uid}"
-        raise bad_input(str(path), message, "remove the link, or give the path that it leads to")
-
-
-def _is_trusted_owner(status: os.stat_result) -> bool:
-    trusted = {0, os.geteuid()}
-    if os.geteuid() == 0:
-        trusted |= {int(text) for text in (os.environ.get("SUDO_UID", ""),) if text.isdecimal()}
-    return status.st_uid in trusted
-
-
-def _is_private_group(status: os.stat_result) -> bool:
-    """Whether the group is the owner's and has no other members, as on Debian, where files have mode 664."""
+    _refuse_irregular(os.stat(path).st_mode)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    file = os.fdopen(descriptor, "rb")  # raises for a directory
     try:
-        import grp  # noqa: PLC0415 - absent on Windows
-        import pwd  # noqa: PLC0415
+        _refuse_irregular(os.fstat(descriptor).st_mode)  # it may have been replaced
+    except OSError:
+        file.close()
+        raise
+    return file
 
-        owner = pwd.getpwuid(status.st_uid)
-        group = grp.getgrgid(status.st_gid)
-    except (ImportError, KeyError):
-        return False
-    return owner.pw_gid == group.gr_gid and set(group.gr_mem) <= {owner.pw_name}
+
+def read_regular(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """The content of a file of at most ``limit`` bytes, as for :func:`open_regular`. Raises OSError."""
+    with open_regular(path) as file:
+        return read_descriptor(file.fileno(), limit)
+
+
+def read_descriptor(descriptor: int, limit: int) -> bytes:
+    """All of a regular file of at most ``limit`` bytes. Raises OSError."""
+    _refuse_irregular(os.fstat(descriptor).st_mode)
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it is larger than {limit} bytes")
+    return data
+
+
+def _refuse_irregular(mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 def missing_file_hint(path: Path, remedy: str = "") -> str:

@@ -21,10 +21,10 @@ from chaos.core.field_types import (
     SimulatedVersion,
     full_match,
 )
+from chaos.core.kube_names import Namespace
 from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.prometheus import Prometheus
 
-NamespaceName = Annotated[str, full_match(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "is not a valid namespace")]
 Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is not a number of bytes; write it like 2Gi")]
 OperatingSystem = Literal["linux", "windows"]
 _LATE = ConfigDict(defer_build=True)  # the schema depends on the installed drivers: it is built when first needed
@@ -73,7 +73,7 @@ class Cluster(Model):
     allow_node_proxy: Flag = Field(False, alias="allowNodeProxy")
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
     controller_manager: ControllerManager | None = Field(None, alias="controllerManager")
-    namespace: NamespaceName = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
+    namespace: Namespace = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
     journal_key: Secret | None = Field(
         None, alias="journalKey", description="signs the journals in the cluster; at least 16 characters"
     )

@@ -21,11 +21,11 @@ from msgspec import Meta, Struct
 from chaos.core.action import FactCheck, Target
 from chaos.core.api_fact import condition_status, field, node_path, object_fact, taint_value
 from chaos.core.field_types import BLOCK_DEVICE, CRASH_TOOL, DISK_UNIT, DNS_NAME, MOUNT_OPTIONS, MOUNT_POINT, NODE_UNIT
+from chaos.core.kube_names import DNS_LABEL, OBJECT_NAME, ConditionStatus, ConditionType, PreviousTaints
 from chaos.core.text import on_node
 
 # Units that no undo starts: of those of systemd only what actions stop, as others take the machine down.
 _MACHINE_UNITS = "systemd-(?!logind|timesyncd)[^.@]*|emergency|rescue|debug-shell"
-_DNS_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 OwnName = Annotated[str, Meta(pattern=r"\Anodefall-[A-Za-z0-9-]{1,240}\Z")]  # of an object that a step creates
 UnitName = Annotated[str, Meta(pattern=rf"\A(?!(?:{_MACHINE_UNITS})[.@-])[A-Za-z0-9_][A-Za-z0-9:_.\\@-]*\.service\Z")]
 # An undo restarts them, and there are units that end in a reboot.
@@ -47,23 +47,15 @@ InterfaceName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,1
 TrafficFilterKey = Annotated[str, Meta(pattern=r"\A(?:protocol (?:ip|ipv6) pref 2004[789])?\Z")]
 LookupName = Annotated[str, Meta(pattern=rf"\A(?:{DNS_NAME})?\Z")]
 RunName = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,99}\Z")]
-StepName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]
+StepName = Annotated[str, Meta(pattern=rf"\A{DNS_LABEL}\Z")]
 NodeName = Annotated[str, Meta(pattern=r"\A[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?\Z")]
-NamespaceName = Annotated[str, Meta(pattern=rf"\A{_DNS_LABEL}\Z")]
-TaintName = Annotated[  # KEY:EFFECT
-    str,
-    Meta(
-        pattern=r"\A(?:[a-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-        r":(?:NoSchedule|PreferNoSchedule|NoExecute)\Z"
-    ),
-]
-_OBJECT = r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+CpuQuantity = Annotated[str, Meta(pattern=r"\A[0-9]{1,12}m\Z")]
 WorkloadPath = Annotated[
     str,
-    Meta(pattern=rf"\A/apis/apps/v1/namespaces/{_DNS_LABEL}/(?:deployments|statefulsets|daemonsets)/{_OBJECT}\Z"),
+    Meta(pattern=rf"\A/apis/apps/v1/namespaces/{DNS_LABEL}/(?:deployments|statefulsets|daemonsets)/{OBJECT_NAME}\Z"),
 ]
 BudgetPath = Annotated[
-    str, Meta(pattern=rf"\A/apis/policy/v1/namespaces/{_DNS_LABEL}/poddisruptionbudgets/{_OBJECT}\Z")
+    str, Meta(pattern=rf"\A/apis/policy/v1/namespaces/{DNS_LABEL}/poddisruptionbudgets/{OBJECT_NAME}\Z")
 ]
 PREFIX = "pending-undo.nodefall.dev/"  # of annotations; a step has one on each of its nodes
 
@@ -90,8 +82,8 @@ class NodeMark(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     run: RunName
     step: StepName
     cordoned: bool | None = None
-    taints: dict[TaintName, str | None] = {}
-    conditions: dict[str, str | None] = {}
+    taints: PreviousTaints = {}
+    conditions: dict[ConditionType, ConditionStatus | None] = {}
     created: bool = False
 
     @property

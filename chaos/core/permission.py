@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
+
+from chaos.core.api_fact import OBJECT, node_path
+from chaos.core.api_path import refuse_unsafe_path
+from chaos.core.command import ApiCommand, KubeCommand, PodsCommand, PodVerb
 
 _PATH = re.compile(
     r"/(?:api|apis/(?P<group>[^/]+))/[^/]+"
@@ -47,18 +51,51 @@ PATCH_NODES = (Permission("", "nodes", "patch"),)  # to read Nodes is a permissi
 
 
 def permission_for_request(method: str, path: str) -> Permission:
-    """Permission for a request to an API path. Raises ValueError for a path without a resource.
+    """Permission for a request to an API path.
+
+    Raises ValueError for a path without a resource, Refused for one with a segment that is no plain name.
 
     k8s.io/apiserver pkg/endpoints/request/requestinfo.go.
     """
     found = _PATH.fullmatch(path)
     if found is None:
         raise ValueError(f"{path} is no path of an API resource")
+    refuse_unsafe_path(path)
     resource = found["resource"] + (f"/{found['sub']}" if found["sub"] else "")
     verb = _VERBS.get(method, "delete")
     if not found["name"]:
         verb = {"get": "list", "delete": "deletecollection"}.get(verb, verb)
     return Permission(found["group"] or "", resource, verb, found["namespace"] or "", found["name"] or "")
+
+
+_POD_REQUESTS = {
+    PodVerb.EVICT: ("pods/eviction", "create"),
+    PodVerb.DELETE: ("pods", "delete"),
+    PodVerb.REMOVE_FINALIZERS: ("pods", "patch"),
+    PodVerb.MARK_DISRUPTION: ("pods/status", "patch"),
+}
+
+
+def permissions_for_command(command: ApiCommand) -> Iterator[Permission]:
+    """Permissions for the requests of a command. Raises ValueError and Refused for its path."""
+    if isinstance(command, KubeCommand):
+        yield permission_for_request(command.method, command.path)
+    elif isinstance(command, PodsCommand):
+        inside = command.pods.namespace
+        yield Permission("", "pods", "list", inside)
+        yield Permission("", *_POD_REQUESTS[command.verb], inside)
+        if command.wait:
+            yield Permission("", "pods", "get", inside)
+        if command.rules:
+            yield Permission("apps", "daemonsets", "get", inside)
+    else:
+        yield from (permission_for_request(method, node_path(command.node)) for method in ("GET", "PATCH"))
+
+
+def permission_for_fact(fact: str) -> Permission | None:
+    """Permission to read an object of the API for a fact; None for a fact about anything else. Raises as above."""
+    is_object = fact.startswith(f"{OBJECT}/")
+    return permission_for_request("GET", fact.removeprefix(OBJECT).partition("#")[0]) if is_object else None
 
 
 def permissions_on(resource: str, *verbs: str, group: str = "", namespace: str = "") -> tuple[Permission, ...]:

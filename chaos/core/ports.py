@@ -174,8 +174,8 @@ class Response:
     headers: Mapping[str, str]
 
 
-class KubeApi(Protocol):
-    """Raw access to one API server. Raises KubeUnreachable (kube.errors) without a response."""
+class RequestApi(Protocol):
+    """Requests to one API server. Raises KubeUnreachable (kube.errors) without a response."""
 
     def request(
         self,
@@ -186,6 +186,10 @@ class KubeApi(Protocol):
         content_type: str = "application/json",
     ) -> Response:
         """One request and its response, of any status."""
+
+
+class KubeApi(RequestApi, Protocol):
+    """Raw access to one API server. Raises KubeUnreachable without a response."""
 
     def stream(self, path: str, query: Mapping[str, str]) -> AbstractContextManager[Iterator[bytes]]:
         """A watch: chunks of bytes as they arrive."""

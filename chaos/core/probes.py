@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
 from chaos.core.field_types import DurationText, Model, Name
+from chaos.core.kube_names import Namespace
 
 
 def _endpoint_url(text: str) -> str:
@@ -63,7 +64,7 @@ class ServiceReference(Model):
     """A Service, probed through the API server: needs permission to get services/proxy, but no route to the Service."""
 
     name: Name
-    namespace: str = "workload"
+    namespace: Namespace = "workload"
     port: Annotated[str, BeforeValidator(_port)] = Field("80", description="number or name")
     scheme: Literal["http", "https"] = "http"
     path: Annotated[str, AfterValidator(_path)] = "/"

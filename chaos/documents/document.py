@@ -8,7 +8,8 @@ import stat
 from pathlib import Path
 
 from chaos.core.errors import BadInput, Problem, bad_input
-from chaos.core.files import missing_file_hint, refuse_writable_by_others
+from chaos.core.files import missing_file_hint
+from chaos.core.trusted_files import read_trusted
 from chaos.documents.problems import Cursor, ErrorCollector
 from chaos.documents.wording import did_you_mean
 from chaos.documents.yaml_tree import MappingNode, Node, ScalarNode, child_of, compose
@@ -31,14 +32,14 @@ _WRITE = {
 
 
 def read_text(path: Path, remedy: str = "") -> str:
-    """The text of ``path``. Raises BadInput if it is missing, no file, too large, not UTF-8 or writable by others.
+    """The text of ``path``. Raises BadInput if it is missing, no file, too large, not UTF-8, or others can write it.
 
     ``remedy``: what to do about a missing one, in the imperative.
     """
     name = str(path)
     try:
         _refuse_by_status(name, path.stat())
-        data = path.read_bytes()
+        data = read_trusted(path, MAX_BYTES)
     except FileNotFoundError:
         raise bad_input(name, "file not found", missing_file_hint(path, remedy)) from None
     except (OSError, ValueError) as error:
@@ -53,7 +54,6 @@ def _refuse_by_status(name: str, status: os.stat_result) -> None:
         raise bad_input(name, "is a directory", f"pass its files: {name.rstrip('/')}/*.yaml")
     if not stat.S_ISREG(mode):
         raise bad_input(name, "is not a regular file", "save it as a file first")
-    refuse_writable_by_others(name, status)
     if size > MAX_BYTES:
         raise bad_input(name, f"too large: {size} bytes, the limit is {MAX_BYTES} bytes")
 

@@ -8,6 +8,7 @@ from typing import Any
 from chaos.cluster.errors import check_success, decode_body
 from chaos.core.action import AnyAction
 from chaos.core.api_fact import field
+from chaos.core.api_path import resource_path
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT
 from chaos.core.inventory import Host, Inventory
@@ -46,10 +47,10 @@ def read_helper_namespaces(connection: ClusterConnection) -> tuple[HelperNamespa
 
 def _read(connection: ClusterConnection, name: str) -> HelperNamespace:
     try:
-        response = connection.kube.request("GET", f"/api/v1/namespaces/{name}")
+        response = connection.kube.request("GET", resource_path("v1", "namespaces", name=name))
         check_success(response, "it")
         query = {"labelSelector": f"{HELPER_LABEL}=pod"}
-        pods = connection.kube.request("GET", f"/api/v1/namespaces/{name}/pods", query)
+        pods = connection.kube.request("GET", resource_path("v1", "pods", name), query)
         check_success(pods, "its pods")
         items = decode_body(pods).get("items") or []
     except NodefallError as error:

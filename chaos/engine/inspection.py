@@ -12,7 +12,7 @@ import msgspec
 from chaos.cluster.errors import KubeRejected, from_response, status_message
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import Target
-from chaos.core.api_fact import PseudoFact
+from chaos.core.api_fact import PseudoFact, node_path
 from chaos.core.cluster_view import ClusterView
 from chaos.core.command import PowerCapability, PowerState
 from chaos.core.errors import NodefallError
@@ -187,7 +187,7 @@ def fetch_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, A
         port = endpoint.port
         requests.append(lambda: kube.kubelet(address, port, "/configz"))
     if proxy:
-        requests.append(lambda: kube.request("GET", f"/api/v1/nodes/{name}/proxy/configz"))
+        requests.append(lambda: kube.request("GET", f"{node_path(name)}/proxy/configz"))
     error = NodefallError(f"the kubelet of {name}: its Node has no address and port")
     for request in requests:
         try:

@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import BadInput, NodefallError, Refused, Unreachable
 from chaos.core.field_types import Secret
 from chaos.core.text import register_secret
+from chaos.core.trusted_files import read_trusted, refuse_untrusted_file
 
 COMMAND_TIMEOUT = 30  # seconds of wall time
-_WRITABLE_BY_OTHERS = 0o022
+_MAX_SECRET_BYTES = 1 << 20
 _MAX_OUTPUT = 300  # characters of a program's output that errors quote
 
 
@@ -52,6 +53,20 @@ def read_secret(secret: Secret, context: SecretContext) -> str:
     return value
 
 
+def read_trusted_file(path: Path, limit: int) -> bytes:
+    """See :func:`chaos.core.trusted_files.read_trusted`. Raises Refused for a file that others can write, OSError."""
+    refuse_untrusted(path)
+    return read_trusted(path, limit)
+
+
+def refuse_untrusted(path: Path) -> None:
+    """Raises Refused for a file of the inventory that others can write or replace, and OSError."""
+    try:
+        refuse_untrusted_file(path)
+    except BadInput as error:
+        raise Refused(f"{error.problems[0].file}: {error.problems[0].message}", hint=error.problems[0].hint) from error
+
+
 def resolve_secret(secret: Secret) -> str:
     """The secret, by the environment and home of this process. Raises Refused."""
     return read_secret(secret, SecretContext(os.environ, Path.home()))
@@ -59,9 +74,7 @@ def resolve_secret(secret: Secret) -> str:
 
 def _from_file(path: Path) -> str:
     try:
-        if path.stat().st_mode & _WRITABLE_BY_OTHERS:
-            raise Refused(f"secret file {path} can be written by others", hint=f"run `chmod go-w {path}`")
-        return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+        return read_trusted_file(path, _MAX_SECRET_BYTES).decode().removesuffix("\n").removesuffix("\r")
     except OSError as error:
         raise Refused(f"secret file {path} cannot be read: {error.strerror}", hint="check the inventory") from error
     except UnicodeDecodeError:
@@ -133,6 +146,8 @@ def client_context(ca_file: str | None, context: SecretContext) -> ssl.SSLContex
     """A context that verifies certificate and name. Raises Refused for a file that cannot be used."""
     path = context.path(ca_file) if ca_file else None
     try:
+        if path:
+            refuse_untrusted(path)
         return ssl.create_default_context(cafile=path)
     except (OSError, ssl.SSLError) as error:
         raise Refused(f"caFile {path} cannot be used: {error.strerror}", hint="it must be a PEM file") from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -17,6 +18,7 @@ from chaos.core.api_fact import PseudoFact
 from chaos.core.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.fact import FactRef, HostFact, find_fact
+from chaos.core.permission import Permission
 from chaos.core.ports import (
     Clock,
     KubeApi,
@@ -40,10 +42,7 @@ _NO_INPUTS: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class WindowsFacts:
-    """Which nodes have a host with Windows, the facts of such hosts, and what crashes the host of a node, or "".
-
-    ``load_facts`` is called only where there is such a host.
-    """
+    """Which nodes have a host with Windows, the facts of such hosts, and what crashes the host of a node, or ""."""
 
     is_windows: Callable[[str], bool]
     load_facts: Callable[[], Mapping[str, HostFact]]
@@ -85,6 +84,10 @@ class Hosts:
             PseudoFact.WINRM_QUOTAS: self._service_quotas,
             PseudoFact.NODE_NAME: lambda node: node,
         }
+
+    def limited_to(self, permissions: Sequence[Permission]) -> AbstractContextManager[None]:
+        """In the block, a command to the API server beyond ``permissions`` is Refused."""
+        return self._kube.limited_to(permissions)
 
     def session(self, node: str) -> Session:
         """The node's session. Raises NodefallError when the host cannot be reached or trusted."""

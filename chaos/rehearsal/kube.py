@@ -17,6 +17,7 @@ from chaos.cluster.errors import REFUSED, TIMEOUT, KubeUnreachable
 from chaos.cluster.observers.cluster import RECORDED
 from chaos.cluster.reads import METADATA_LIST
 from chaos.cluster.watch_codec import DecodedObject, WatchCodec
+from chaos.core.api_path import refuse_unsafe_path
 from chaos.core.errors import Refused
 from chaos.core.kube import RESOURCES, Node
 from chaos.core.labels import FIELD_MANAGER
@@ -53,6 +54,7 @@ class DirectKube:
         accept: str = "application/json",
     ) -> Response:
         """One request and its response, whatever the status. Raises KubeUnreachable after ``timeout``."""
+        refuse_unsafe_path(path)
         pairs = (with_field_manager(method, query) or {}).items()
         data = b"" if body is None else msgspec.json.encode(body)
         headers = {**self._headers, "Accept": accept}

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from chaos.app.day.document import load_game_day
+from chaos.app.fleet.loading import load_fleet
 from chaos.cli.app import main
+from chaos.cluster.client import connect
+from chaos.core.errors import BadInput, Refused
+from chaos.core.field_types import Secret
 from chaos.core.plan import Plan
-from chaos.core.store.journal import Journal
-from chaos.core.store.run_directory import RUN, RunInfo, create, save
+from chaos.core.store.journal import NAME, Journal
+from chaos.core.store.run_directory import EXPERIMENT as EXPERIMENT_FILE
+from chaos.core.store.run_directory import PLAN, RUN, RunInfo, create, refuse_untrusted, save
+from chaos.documents.inventory import load_inventory
+from chaos.documents.manifests import load_manifests
+from chaos.engine.load import load
+from chaos.machines.local import SecretContext, client_context, read_secret
+from chaos.machines.sessions.host_keys import load_known_hosts
+from chaos.machines.sessions.settings import HostSettings
+from chaos.machines.winrm.endpoint import Endpoint
 from tests.kit.elsewhere import give_away
+from tests.kit.misbehaving import kubeconfig
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "tests" / "recordings" / "12-partition-ipv4-only.jsonl.gz"
@@ -92,6 +108,67 @@ def test_an_object_that_is_no_json_in_a_replay(tmp_path: Path, capsys: pytest.Ca
     path.write_bytes(gzip.decompress(RECORDING.read_bytes()) + START + b'{"a":1e999}}\n')
     assert main(["lab", "replay", "--count", str(path)]) == 64
     assert f"{path}:" in capsys.readouterr().err
+
+
+def _secret(path: Path) -> None:
+    read_secret(Secret(file=str(path)), SecretContext({}, path.parent, path.parent))
+
+
+def _known_hosts(path: Path) -> None:
+    load_known_hosts(HostSettings("n", "127.0.0.1", "root", path))
+
+
+def _authority_of_winrm(path: Path) -> None:
+    Endpoint("n", "127.0.0.1", 5986, "basic", ca_file=path).tls_context()
+
+
+def _authority_in_kubeconfig(path: Path) -> None:
+    cluster = {"certificate-authority": str(path)}
+    connect(str(kubeconfig(path.parent, "https://127.0.0.1:1", {"token": "secret"}, **cluster)))
+
+
+def _run_file(name: str, path: Path) -> None:
+    refuse_untrusted(path.rename(path.with_name(name)).parent)
+
+
+# Each file that can cause a command, a connection or a change, and what reads it.
+READERS: dict[str, Callable[[Path], object]] = {
+    "inventory": load_inventory,
+    "experiment": load,
+    "manifests": lambda path: load_manifests([path]),
+    "game day": load_game_day,
+    "fleet": load_fleet,
+    "kubeconfig": lambda path: connect(str(path)),
+    "authority in a kubeconfig": _authority_in_kubeconfig,
+    "secret": _secret,
+    "known hosts": _known_hosts,
+    "authority of a power control": lambda path: client_context(str(path), SecretContext({}, path.parent)),
+    "authority of WinRM": _authority_of_winrm,
+    **{f"{name} of a run": partial(_run_file, name) for name in (RUN, PLAN, NAME, EXPERIMENT_FILE)},
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("attack", ["owner", "writable", "directory", "link"])
+def test_no_file_of_another_user_causes_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, attack: str
+) -> None:
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir()
+    path.write_text("{}")
+    if attack == "owner":
+        give_away(path, monkeypatch)
+    elif attack == "writable":
+        path.chmod(0o666)
+    elif attack == "directory":
+        path.parent.chmod(0o777)
+    else:
+        path = path.rename(tmp_path / "target")
+        (tmp_path / "folder" / "file").symlink_to(path)
+        path = tmp_path / "folder" / "file"
+        give_away(path, monkeypatch)
+    with pytest.raises((BadInput, Refused), match="not trusted"):
+        READERS[kind](path)
 
 
 def saved(folder: Path, run: str, mode: int = 0o600) -> Path:

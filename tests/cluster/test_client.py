@@ -38,14 +38,14 @@ def test_requests_carry_the_token_and_return_every_status(tmp_path: Path, author
         assert (server_version(api), cluster_uid(api), server_is_loopback(api)) == ("v1.36.2", "6f0c", True)
         assert api.request("GET", "/full", {"a": "x y"}).status == 503
         assert api.request("POST", "/nowhere", body={"a": 1}, content_type="application/merge-patch+json").status == 404
-        assert api.request("POST", "/nowhere?force=true", body={"a": 1}).status == 404
+        assert api.request("POST", "/nowhere?labelSelector=a%3D1", body={"a": 1}).status == 404
         state.answers["/readyz"] = (503, b"")
         with pytest.raises(KubeRejected, match="503"):
             api.probe(5)
     assert all(headers["authorization"] == "Bearer secret" for headers in state.headers)
     assert ("/full", {"a": "x y"}) in state.requests
     assert ("/nowhere", {"fieldManager": "nodefall"}) in state.requests
-    assert ("/nowhere", {"force": "true", "fieldManager": "nodefall"}) in state.requests
+    assert ("/nowhere", {"labelSelector": "a=1", "fieldManager": "nodefall"}) in state.requests
     assert state.headers[-3]["content-type"] == "application/merge-patch+json"
 
 

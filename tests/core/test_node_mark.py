@@ -20,14 +20,16 @@ from chaos.faults.readings.units import KUBELET_UNITS, RUNTIME_UNITS
 
 NAMES = st.from_regex("[a-z0-9]([a-z0-9-]{0,29}[a-z0-9])?", fullmatch=True)
 TAINTS = st.from_regex(r"(example\.com/)?[A-Za-z0-9][A-Za-z0-9_.-]{0,9}[a-z]:(NoSchedule|NoExecute)", fullmatch=True)
-VALUES = st.none() | st.text(max_size=20)
+VALUES = st.none() | st.from_regex("([A-Za-z0-9][A-Za-z0-9_.-]{0,9}[a-z])?", fullmatch=True)
+STATUSES = st.sampled_from([None, "True", "False", "Unknown"])
+TYPES = st.from_regex("[A-Z][A-Za-z]{0,19}", fullmatch=True)
 MARKS = st.builds(
     NodeMark,
     run=NAMES,
     step=NAMES,
     cordoned=st.none() | st.booleans(),
     taints=st.dictionaries(TAINTS, VALUES, max_size=3),
-    conditions=st.dictionaries(st.text(max_size=20), VALUES, max_size=3),
+    conditions=st.dictionaries(TYPES, STATUSES, max_size=3),
     created=st.booleans(),
 )
 

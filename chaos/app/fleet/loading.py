@@ -15,6 +15,7 @@ from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.day.deploy_needs import programs_of
 from chaos.app.day.document import LoadedGameDay, current_time, load_game_day
 from chaos.cluster.workload import collection_path
+from chaos.core.api_path import object_path
 from chaos.core.files import absolute_paths
 from chaos.core.inventory import Inventory
 from chaos.core.labels import GAME_DAY_PREFIX
@@ -141,7 +142,7 @@ def _objects(cluster: LoadedCluster) -> Iterator[Permission]:
         path = collection_path(manifest, manifest["metadata"].get("namespace", ""))
         create = permission_for_request("POST", path)  # a server-side apply creates, too
         yield create
-        yield permission_for_request("PATCH", f"{path}/{manifest['metadata']['name']}")
+        yield permission_for_request("PATCH", object_path(path, manifest["metadata"]["name"]))
         if manifest["kind"] not in NOT_DELETED:
             yield replace(create, verb="list")
             yield replace(create, verb="delete")

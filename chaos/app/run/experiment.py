@@ -31,6 +31,7 @@ from chaos.engine.live_judge import LiveJudge, judge_options
 from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.local_identity import own_node
 from chaos.engine.observers import build_observers, observe_cluster, source_checks
+from chaos.engine.planning.permissions import refuse_unreviewed
 from chaos.engine.planning.planner import check_age, check_unchanged, make_plan
 from chaos.engine.planning.targets import planned_targets, select_nodes, select_workload_nodes
 from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
@@ -75,6 +76,7 @@ def plan(
     findings = run_checks(CHECKS, with_pending_undo(data.observations, connection, reports))
     overridden = refuse(findings, anyway=anyway)
     planned = make_plan(loaded.experiment, data.drafts[case.name])
+    refuse_unreviewed(planned, needed)
     messages = tuple(describe(finding) for finding in warnings(findings))
     confined = select_workload_nodes(targets, nodes, view, connection.inventory, seed)
     cluster = connection.inventory.cluster
@@ -203,7 +205,9 @@ def carry_out(
 ) -> tuple[Run, OSError | None]:
     """Execute the run, which a signal stops; and what failed of its recording."""
     stop = partial(stop_run, session.stop, session.clock)
-    with stop_on_signal(stop), guard_pending_undo(directory):
+    permissions = required_permissions(session.loaded, session.connection.inventory)
+    limited = session.connection.hosts.limited_to(permissions)
+    with stop_on_signal(stop), guard_pending_undo(directory), limited:
         session.owner.begin(directory, session.stop)
         watcher.begin(nodes_by_target(session.plan.targets), partial(stop, signal.SIGINT))
         result = execute(session)

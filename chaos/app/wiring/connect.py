@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from chaos.core.api_fact import node_path
 from chaos.core.errors import NodefallError, Refused, Unreachable, UsageError
 from chaos.core.inventory import Inventory
 from chaos.core.kube import Node
@@ -194,7 +195,7 @@ def node_provider_id(kube: KubeApi, node: str) -> str:
 
 
 def _read_node(kube: KubeApi, node: str) -> Node | None:
-    response = kube.request("GET", f"/api/v1/nodes/{node}")
+    response = kube.request("GET", node_path(node))
     return msgspec.json.decode(response.body, type=Node) if response.status == 200 else None
 
 

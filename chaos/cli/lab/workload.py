@@ -9,6 +9,7 @@ import msgspec
 
 from chaos.cluster.errors import from_response
 from chaos.cluster.workload import collection_path
+from chaos.core.api_path import object_path, resource_path
 from chaos.core.duration import format_duration
 from chaos.core.errors import NodefallError
 from chaos.core.kube import Workload
@@ -61,7 +62,7 @@ def apply(kube: KubeApi, objects: Iterable[LocatedObject]) -> list[AppliedObject
             what = f"the lab rejected {obj['kind']} {obj['metadata'].get('name', '')}"
             raise located.problem(from_response(response, what.rstrip()).message)
         name = msgspec.json.decode(response.body)["metadata"]["name"]
-        applied.append(AppliedObject(located, path.rpartition("/")[2], namespace, f"{path}/{name}"))
+        applied.append(AppliedObject(located, path.rpartition("/")[2], namespace, object_path(path, name)))
     return applied
 
 
@@ -107,7 +108,7 @@ def job_readiness(job: dict[str, Any]) -> tuple[bool, str]:
 
 def _unready_pod(kube: KubeApi, namespace: str) -> str:
     """The message of the first pod that is not Ready."""
-    for pod in _get(kube, f"/api/v1/namespaces/{namespace}/pods")["items"]:
+    for pod in _get(kube, resource_path("v1", "pods", namespace))["items"]:
         conditions = (pod.get("status") or {}).get("conditions") or []
         for condition in conditions:
             if condition["status"] == "False" and condition.get("message"):

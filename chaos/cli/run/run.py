@@ -23,12 +23,13 @@ from chaos.cli.output import echo_document, open_page, print_error, tune_gc, wan
 from chaos.cli.run.live import BestEffortProgress, make_progress
 from chaos.cli.run.plan import ask
 from chaos.core.errors import UsageError, bad_input
-from chaos.core.files import missing_file_hint, refuse_writable_by_others
+from chaos.core.files import MAX_BYTES, missing_file_hint
 from chaos.core.inventory import Inventory
 from chaos.core.legacy import decode_plan
 from chaos.core.plan import RUN_ID, Plan
 from chaos.core.ports import Progress, RunWatcher
 from chaos.core.text import escape_for_encoding
+from chaos.core.trusted_files import read_trusted
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment
 from chaos.reports.run import json_
@@ -217,8 +218,7 @@ def _load_plan(options: RunOptions) -> Plan | None:
     if options.experiment is not None or options.seed is not None or options.max_duration:
         raise UsageError("--plan cannot be combined with EXPERIMENT, --seed or --max-duration")
     try:
-        refuse_writable_by_others(str(options.plan), options.plan.stat())
-        plan = decode_plan(options.plan.read_bytes())
+        plan = decode_plan(read_trusted(options.plan, MAX_BYTES))
     except FileNotFoundError as error:
         raise bad_input(str(options.plan), "file not found", missing_file_hint(options.plan)) from error
     except OSError as error:

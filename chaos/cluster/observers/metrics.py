@@ -16,6 +16,7 @@ from chaos.cluster.errors import DNS, OTHER, TLS, KubeUnreachable
 from chaos.cluster.observers.base import ObserverGroup, ThreadedObserver
 from chaos.cluster.observers.plugin import ObserverContext
 from chaos.cluster.watch_codec import DECODE_ERRORS
+from chaos.core.api_fact import node_path
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.indexes import LEADER_STATUS, METRIC_PREFIXES
 from chaos.core.inventory import Inventory
@@ -129,7 +130,7 @@ class _Kubelet(Scraper):
             if response.status not in (401, 403) or not self._allow_proxy:
                 return response
         try:
-            return self._api.request("GET", f"/api/v1/nodes/{self._node}/proxy{path}")
+            return self._api.request("GET", f"{node_path(self._node)}/proxy{path}")
         except KubeUnreachable as error:  # the API server is unreachable, not the node
             raise KubeUnreachable(OTHER, error.message, hint=error.hint) from error
 

@@ -20,6 +20,7 @@ from chaos.cluster.errors import KubeUnreachable, causes, from_exception
 from chaos.cluster.observers.base import ThreadedObserver
 from chaos.cluster.observers.plugin import ObserverContext, ServerHealth
 from chaos.cluster.watch_codec import DECODE_ERRORS
+from chaos.core.api_path import resource_path
 from chaos.core.duration import parse_duration
 from chaos.core.ports import Clock
 from chaos.core.probes import Probe, ServiceReference
@@ -139,7 +140,7 @@ def service_probe(
 ) -> ProbeFunc:
     """GET through the API server's proxy. A rejection by the API server itself is no finding about the Service."""
     where = namespace if reference.namespace == "workload" else reference.namespace
-    path = f"/api/v1/namespaces/{where}/services/{reference.proxy_name}/proxy{reference.path}"
+    path = f"{resource_path('v1', 'services', where, reference.proxy_name, 'proxy')}{reference.path}"
 
     def probe() -> int:
         if health.reason:

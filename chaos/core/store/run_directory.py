@@ -14,11 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from chaos.core.errors import Refused, UsageError
-from chaos.core.files import make_private_directory, private_opener, refuse_link_of_others, refuse_path_of_others
+from chaos.core.files import make_private_directory, private_opener, read_regular
 from chaos.core.legacy import decode_result
 from chaos.core.result import RunResult
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.text import redact_json
+from chaos.core.trusted_files import refuse_link_of_others, refuse_untrusted_file
 
 T = TypeVar("T")
 RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
@@ -88,9 +89,9 @@ def directories_by_id(root: Path, experiment: str) -> dict[str, Path]:
 
 def refuse_untrusted(directory: Path) -> None:
     """Raises BadInput if another user may choose what an undo of this run sends to machines."""
-    for path in (directory.parent, directory, *(directory / name for name in (RUN, PLAN, JOURNAL))):
+    for path in (directory.parent, directory, *(directory / name for name in (RUN, PLAN, JOURNAL, EXPERIMENT))):
         if os.path.lexists(path):
-            refuse_path_of_others(path)
+            refuse_untrusted_file(path)
 
 
 def _find(root: Path, name: str) -> Path:
@@ -149,6 +150,6 @@ def load_result(directory: Path) -> RunResult:
 
 def _load(path: Path, decode: Callable[[bytes], T]) -> T:
     try:
-        return decode(path.read_bytes())
+        return decode(read_regular(path))
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error

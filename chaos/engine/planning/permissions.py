@@ -10,11 +10,13 @@ from msgspec.structs import replace
 from chaos.core.action import Undo
 from chaos.core.api_fact import NAMESPACE, OBJECT
 from chaos.core.assertion import ControllerManagerAssertion
-from chaos.core.command import KubeCommand
+from chaos.core.command import ApiCommand, KubeCommand
+from chaos.core.errors import Refused
 from chaos.core.experiment import Experiment
 from chaos.core.kube import RESOURCES
 from chaos.core.labels import LOCK_NAME, NODE_EVENT_NAMESPACE, NODE_LEASE_NAMESPACE
-from chaos.core.permission import Permission, permission_for_request
+from chaos.core.permission import Permission, permission_for_fact, permission_for_request, permissions_for_command
+from chaos.core.plan import Plan, PlannedStep
 from chaos.core.probes import ServiceReference
 
 
@@ -55,6 +57,36 @@ def compute_permissions(experiment: Experiment, inputs: PermissionInputs) -> lis
         for permission in permissions
         if not any(other != permission and other.covers(permission) for other in permissions)
     )
+
+
+def refuse_unreviewed(plan: Plan, permissions: Sequence[Permission]) -> None:
+    """Raises Refused for a step that, with its undo, sends a request beyond ``permissions``, or to another namespace.
+
+    ``permissions`` are what nodefall shows, and what the API server has reviewed.
+    """
+    for step in plan.steps:
+        namespace = str(step.params.get("namespace", ""))
+        own = plan.namespace if namespace == "workload" else namespace
+        try:
+            required = list(_requests(step))
+        except ValueError as error:
+            raise Refused(f"step {step.label}: {error}") from error
+        for each in required:
+            if not any(permission.covers(each) for permission in permissions):
+                raise Refused(f"step {step.label} would {each}, which nodefall does not need for it by its declaration")
+            if own and each.namespace not in ("", own):
+                raise Refused(f"step {step.label} would {each}, but it is about namespace {own}")
+
+
+def _requests(step: PlannedStep) -> Iterator[Permission]:
+    """What the commands, the undo and the checks of a step need. Raises ValueError, Refused for their paths."""
+    undo = step.undo
+    for command in (*step.commands, *(each.command for each in undo.steps)):
+        if isinstance(command, ApiCommand):
+            yield from permissions_for_command(command)
+    checks = [*step.preconditions, *step.awaits, *undo.proof]
+    checks += [check for each in undo.steps for check in (each.unless, *each.when) if check]
+    yield from filter(None, (permission_for_fact(check.fact) for check in checks))
 
 
 def uses_controller_manager(experiment: Experiment) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from chaos.core.action import AnyAction, Target
 from chaos.core.api_fact import PseudoFact
 from chaos.core.cluster_view import ClusterView
@@ -154,14 +156,19 @@ def plan_step(experiment: Experiment, step: Step, node: str, inputs: PlanInputs)
         state = action.prepare(target, params)
     except Unsupported as error:
         raise Unsupported(f"step {step.name}: {error.message}", hint=error.hint) from error
-    program = action.program(state)
+    encoded = action.encode_state(state)
+    try:  # by the types that an undo from a journal is checked with
+        program = action.program(action.decode_state(encoded))
+    except msgspec.ValidationError as error:
+        message = f"step {step.name}: what its undo needs is not valid: {error}"
+        raise Unsupported(message, hint="correct its parameters") from error
     identity = identity_preconditions(target.facts, program.commands, program.undo)
     return PlannedStep(
         step=step.name,
         action=step.action,
         node=node,
         params=params.model_dump(by_alias=True, exclude_none=True),
-        undo_state=action.encode_state(state),
+        undo_state=encoded,
         commands=program.commands,
         undo=program.undo,
         proofs=tuple(proof.name for proof in action.proofs),

@@ -12,6 +12,7 @@ from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof, returned_entries
 from chaos.core.field_types import Model
 from chaos.core.kube import Pod, pod_condition
+from chaos.core.kube_names import AnyObjectName, LabelSelector, Namespace
 from chaos.core.timeline import Timeline, Version
 
 PodPredicate = Callable[[Version[Pod]], bool]
@@ -20,9 +21,9 @@ PodPredicate = Callable[[Version[Pod]], bool]
 class PodParams(Model):
     """Which pods of the target node."""
 
-    namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
-    name: str = Field("", description="this pod only")
-    selector: str = Field("", description="pods with these labels, as app=web")
+    namespace: Namespace = Field(description="a namespace, or workload: the one of the experiment's workload")
+    name: AnyObjectName = Field("", description="this pod only")
+    selector: LabelSelector = Field("", description="pods with these labels, as app=web")
 
     @model_validator(mode="after")
     def _require_name_or_selector(self) -> Self:

@@ -8,11 +8,13 @@ from pydantic import Field
 
 from chaos.core.action import FactCheck, ProofResult, ProofStatus, StepRun, Target, Undo, UndoStep
 from chaos.core.api_fact import field, object_fact
+from chaos.core.api_path import resource_path
 from chaos.core.command import MERGE_PATCH, KubeCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof, returned_entries
 from chaos.core.field_types import Model
 from chaos.core.kube import Workload
+from chaos.core.kube_names import Namespace, ObjectName
 from chaos.core.permission import Permission, permissions_on
 from chaos.core.timeline import Timeline, Version
 from chaos.faults.actions._pods import explicit_namespace, namespace_of
@@ -23,8 +25,8 @@ PreviousFields = dict[str, Any] | None  # by JSON pointer; None for an object th
 class ObjectParams(Model):
     """One object. Undo does not restore those of the run's own workload, whose namespace is deleted after the run."""
 
-    namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
-    name: str = Field(min_length=1)
+    namespace: Namespace = Field(description="a namespace, or workload: the one of the experiment's workload")
+    name: ObjectName
 
 
 class WorkloadParams(ObjectParams):
@@ -39,7 +41,7 @@ def plural(kind: Any) -> str:
 def workload_path(params: Any, namespace: str) -> str:
     """API path of the workload; ``namespace`` is the one of the run's workload."""
     inside = namespace if params.namespace == "workload" else params.namespace
-    return f"/apis/apps/v1/namespaces/{inside}/{plural(params.kind)}/{params.name}"
+    return resource_path("apps/v1", plural(params.kind), inside, params.name)
 
 
 def workload_permissions(params: Any, resource: str, subresource: str = "") -> tuple[Permission, ...]:

@@ -26,6 +26,7 @@ from chaos.core.duration import parse_duration
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
 from chaos.core.field_types import DurationText, Flag, Model
+from chaos.core.kube_names import LabelSelector
 from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, origin_of
 from chaos.core.permission import PATCH_NODES, permissions_on
 from chaos.core.timeline import Timeline
@@ -48,7 +49,7 @@ class CordonState(Struct, frozen=True):
     """Whether the node was cordoned before the step."""
 
     node: NodeName
-    cordoned: Flag
+    cordoned: bool
     origin: StepOrigin | None = None
 
     @property
@@ -111,7 +112,7 @@ class DrainParams(Model):
         alias="disable-eviction",
         description="delete instead of evict: budgets are not checked, no DisruptionTarget is set",
     )
-    selector: str = Field("", description="only pods with these labels")
+    selector: LabelSelector = Field("", description="only pods with these labels")
     grace: int | None = Field(None, ge=0, description="seconds for each pod; its own if left out")
     timeout: DurationText = Field(
         "5m", description="how long to retry refused evictions and wait for the pods to terminate"
@@ -139,10 +140,10 @@ class DrainState(Struct, frozen=True):
     """Which pods to evict and how; ``timeout`` in seconds; whether the node was cordoned before."""
 
     node: NodeName
-    cordoned: Flag
+    cordoned: bool
     rules: DrainRules
-    disable_eviction: Flag
-    selector: str
+    disable_eviction: bool
+    selector: LabelSelector
     grace: int | None
     timeout: float
     origin: StepOrigin | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from pydantic import Field
 
@@ -25,17 +26,19 @@ from chaos.core.action import (
     failsafe_timer,
 )
 from chaos.core.api_fact import field, labels_fact, node_path, object_fact, taint_fact, unschedulable_fact
+from chaos.core.api_path import resource_path
 from chaos.core.command import MERGE_PATCH, KubeCommand, TaintsCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
 from chaos.core.field_types import Model
+from chaos.core.kube_names import LabelKey, LabelValue, TaintSpec
 from chaos.core.node_mark import NodeMark, NodeName, NodeUnit, StepOrigin, Tag, origin_of
 from chaos.core.permission import PATCH_NODES, permissions_on
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import READ_NODE, cordon, node_object
 from chaos.faults.actions._service import systemctl
 
-_NODES = "/api/v1/nodes"
+_NODES = resource_path("v1", "nodes")
 _MADE_BY = "nodefall.dev/made-by"  # annotation: the step
 _MADE_BY_POINTER = "/metadata/annotations/nodefall.dev~1made-by"
 _REGISTRATION_SECONDS = 20.0  # in which a restarted kubelet registers
@@ -127,8 +130,8 @@ class DeleteNodeState(Struct, frozen=True):
     node: NodeName
     machine: Literal["on", "off"]
     unit: NodeUnit
-    labels: dict[str, str]
-    taints: list[dict[str, str]]
+    labels: dict[LabelKey, LabelValue]
+    taints: list[TaintSpec]
     cordoned: bool
     tag: Tag
     seconds: float
@@ -142,7 +145,7 @@ def _prepare(target: Target, params: DeleteParams) -> DeleteNodeState:
         machine=params.machine,
         unit=target.require_fact("kubelet-unit", "only a restart of the kubelet registers the node again"),
         labels=field(node, "/metadata/labels") or {},
-        taints=[{"key": t["key"], "value": t.get("value") or "", "effect": t["effect"]} for t in taints],
+        taints=[TaintSpec(key=t["key"], value=t.get("value") or "", effect=t["effect"]) for t in taints],
         cordoned=bool(field(node, "/spec/unschedulable")),
         tag=target.tag,
         seconds=target.max_duration,
@@ -166,8 +169,8 @@ def _restore(state: DeleteNodeState) -> Undo:
         steps.insert(0, UndoStep(systemctl("restart", state.unit), unless=NODE_READY))
     proof = [NODE_READY, labels]
     for taint in state.taints:
-        proof.append(FactCheck(taint_fact(taint["key"], taint["effect"]), taint["value"]))
-        add = TaintsCommand(node, add=(taint,))
+        proof.append(FactCheck(taint_fact(taint.key, taint.effect), taint.value))
+        add = TaintsCommand(node, add=(msgspec.to_builtins(taint),))
         steps.append(UndoStep(add, unless=proof[-1], grace_seconds=_REGISTRATION_SECONDS))
     if state.cordoned:
         proof.append(FactCheck(unschedulable_fact(node), True))

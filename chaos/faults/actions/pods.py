@@ -11,6 +11,8 @@ from msgspec import Struct
 from chaos.core.action import Action, Needs, Program, Proof, Target, UndoKind
 from chaos.core.command import PodsCommand, PodSelector, PodVerb
 from chaos.core.kube import Pod
+from chaos.core.kube_names import AnyObjectName, LabelSelector, Namespace
+from chaos.core.node_mark import NodeName
 from chaos.core.permission import permissions_on
 from chaos.core.timeline import Version
 from chaos.faults.actions._pods import (
@@ -38,10 +40,10 @@ _PERMISSIONS = {
 class PodState(Struct, frozen=True):
     """Which pods, and their grace period."""
 
-    node: str
-    namespace: str
-    name: str
-    selector: str
+    node: NodeName
+    namespace: Namespace
+    name: AnyObjectName
+    selector: LabelSelector
     grace: int | None = None
 
 

@@ -45,7 +45,7 @@ class PoweroffParams(Model):
 class PoweroffState(Struct, frozen=True):
     """The machine before the power-off; ``alarm`` in seconds, None with a power control."""
 
-    force: Flag
+    force: bool
     machine: MachineState
     alarm: int | None = None
 

@@ -25,17 +25,19 @@ from chaos.core.action import (
     UndoStep,
 )
 from chaos.core.api_fact import field, object_fact, pods_path
+from chaos.core.api_path import resource_path
 from chaos.core.command import KubeCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
 from chaos.core.field_types import Model
 from chaos.core.kube import Pod, pod_condition
-from chaos.core.node_mark import NamespaceName, NodeName, OwnName
+from chaos.core.kube_names import Image, Namespace
+from chaos.core.node_mark import CpuQuantity, NodeName, OwnName
 from chaos.core.permission import permissions_on
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._nodes import READ_NODE, node_object
 
-_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
+_CLASSES = resource_path("scheduling.k8s.io/v1", "priorityclasses")
 _CREATE_STATUSES = (201, 409)  # 409: a request without a response had arrived
 _DELETE_STATUSES = (200, 202, 404)
 _CRITICAL = "system-node-critical", 2_000_001_000  # a built-in class and its value
@@ -56,8 +58,8 @@ class Params(Model):
     priority: int = Field(
         1000, ge=1, le=1_000_000_000, description="by the scheduler: pods of a lower priority are preempted"
     )
-    namespace: str = Field("default", description="where the pod is created")
-    image: str = "busybox:1.36"
+    namespace: Namespace = Field("default", description="where the pod is created")
+    image: Image = "busybox:1.36"
 
 
 def millicores(quantity: Any) -> float:
@@ -122,15 +124,15 @@ class PreemptState(Struct, frozen=True):
 
     name: OwnName
     node: NodeName
-    cpu: str
+    cpu: CpuQuantity
     by: Literal["scheduler", "kubelet"]
     priority: int
-    namespace: NamespaceName
-    image: str
+    namespace: Namespace
+    image: Image
 
 
 def _pods_path(state: PreemptState) -> str:
-    return f"/api/v1/namespaces/{state.namespace}/pods"
+    return resource_path("v1", "pods", state.namespace)
 
 
 def _pod(state: PreemptState) -> dict[str, Any]:

@@ -75,8 +75,8 @@ def _check_kubelet_condition(timeline: Timeline, step: StepRun) -> ProofResult:
 class SignalState(Struct, frozen=True):
     """The signal's boolean; the kubelet's unit, whether it held its lock, and how long it may take to hold it again."""
 
-    active: Flag
-    had_inhibitor: Flag
+    active: bool
+    had_inhibitor: bool
     unit: NodeUnit
     grace_seconds: float
 

@@ -91,7 +91,7 @@ class ScheduleState(Struct, frozen=True):
     """Seconds until the shutdown, whether it may happen, the machine before it, and whether it refused logins then."""
 
     seconds: float
-    fires: Flag
+    fires: bool
     machine: MachineState
     tag: Tag
     had_nologin: bool = True  # or it is unknown: then the file is left alone

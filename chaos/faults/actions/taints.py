@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 from pydantic import Field
 
@@ -23,7 +24,8 @@ from chaos.core.api_fact import PseudoFact, field
 from chaos.core.command import TaintsCommand
 from chaos.core.errors import Unsupported
 from chaos.core.field_types import Model
-from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, TaintName, origin_of
+from chaos.core.kube_names import LabelKey, LabelValue, PreviousTaints, RemovedTaint, TaintEffect, TaintSpec
+from chaos.core.node_mark import NodeMark, NodeName, StepOrigin, origin_of
 from chaos.core.permission import PATCH_NODES
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._machine import can_read_power_state
@@ -46,8 +48,8 @@ _Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 class TaintParams(Model):
     """The taint."""
 
-    key: str = Field(min_length=1)
-    value: str = ""
+    key: LabelKey
+    value: LabelValue = ""
     effect: _Effect
 
 
@@ -61,8 +63,8 @@ class TaintState(Struct, frozen=True):
     """The taint to add, and the previous value of the one with the same key and effect."""
 
     node: NodeName
-    taint: dict[str, str]
-    previous: dict[TaintName, str | None]
+    taint: TaintSpec
+    previous: PreviousTaints
     origin: StepOrigin | None = None
 
     @property
@@ -72,11 +74,12 @@ class TaintState(Struct, frozen=True):
 
 def _prepare_taint(target: Target, params: TaintParams) -> TaintState:
     previous = capture_taint(target, params.key, params.effect)
-    return TaintState(target.node, taint(params.key, params.value, params.effect), previous, origin_of(target))
+    added = TaintSpec(key=params.key, value=params.value, effect=params.effect)
+    return TaintState(target.node, added, previous, origin_of(target))
 
 
 def _taint(state: TaintState) -> Program:
-    add = TaintsCommand(state.node, add=(state.taint,), annotations=mark_annotations(state.mark))
+    add = TaintsCommand(state.node, add=(msgspec.to_builtins(state.taint),), annotations=mark_annotations(state.mark))
     return Program((add,), restore_taints(state.node, state.previous, state.mark))
 
 
@@ -99,7 +102,7 @@ TAINT = Action(
 class UntaintParams(Model):
     """Which taints."""
 
-    key: str = Field(min_length=1)
+    key: LabelKey
     effect: _Effect | None = Field(None, description="only this one; all effects of the key if left out")
 
 
@@ -113,8 +116,8 @@ class UntaintState(Struct, frozen=True):
     """``KEY`` or ``KEY:EFFECT`` to remove, and the values of the taints that this removes."""
 
     node: NodeName
-    name: str
-    previous: dict[TaintName, str | None]
+    name: RemovedTaint
+    previous: PreviousTaints
     origin: StepOrigin | None = None
 
     @property
@@ -168,8 +171,8 @@ class OutOfServiceState(Struct, frozen=True):
     """Effect of the taint, and the previous value of the taint with that effect."""
 
     node: NodeName
-    effect: str
-    previous: dict[TaintName, str | None]
+    effect: TaintEffect
+    previous: PreviousTaints
     origin: StepOrigin | None = None
 
     @property

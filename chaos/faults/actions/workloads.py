@@ -20,6 +20,7 @@ from chaos.core.action import (
     Target,
     UndoKind,
 )
+from chaos.core.api_path import resource_path
 from chaos.core.command import MERGE_PATCH, KubeCommand
 from chaos.core.evidence import no_proof
 from chaos.core.kube import controller_of
@@ -216,7 +217,7 @@ class BudgetState(Struct, frozen=True):
 
 def _budget_path(params: BudgetParams, namespace: str) -> str:
     inside = namespace if params.namespace == "workload" else params.namespace
-    return f"/apis/policy/v1/namespaces/{inside}/poddisruptionbudgets/{params.name}"
+    return resource_path("policy/v1", "poddisruptionbudgets", inside, params.name)
 
 
 def _budget_needs(params: BudgetParams) -> Needs:

@@ -16,6 +16,7 @@ from typing import Any
 
 from chaos.cluster.errors import check_success, decode_body, status_message
 from chaos.core.api_fact import condition_status, field, node_path
+from chaos.core.api_path import object_path
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, RUN_LABEL, name_from_run
@@ -51,7 +52,7 @@ class Helper:
 
     @property
     def path(self) -> str:
-        return f"{pods_path(self.namespace)}/{self.name}"
+        return object_path(pods_path(self.namespace), self.name)
 
     def __str__(self) -> str:
         return f"pod {self.namespace}/{self.name}"

@@ -15,10 +15,11 @@ from pydantic import Field
 
 from chaos.core.action import FactCheck, Undo, UndoStep
 from chaos.core.api_fact import field, object_fact
+from chaos.core.api_path import resource_path
 from chaos.core.command import KubeCommand
 from chaos.core.duration import parse_duration
 from chaos.core.field_types import DurationText, Model
-from chaos.core.inventory import NamespaceName
+from chaos.core.kube_names import Namespace
 from chaos.core.labels import HELPER_LABEL, HELPER_NODE, HELPER_SESSION, MANAGED_BY_LABEL, RUN_LABEL, name_from_run
 
 CONTAINER = "host"
@@ -45,7 +46,7 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 class PodOptions(Model):
     image: str = Field(IMAGE, min_length=1, description="has sh, sleep and nsenter; pulled if the node has not got it")
-    namespace: NamespaceName | None = Field(
+    namespace: Namespace | None = Field(
         None, description="of the pods; it must admit privileged ones; default: cluster.namespace"
     )
     priority_class: str = Field(
@@ -68,7 +69,7 @@ class PodOptions(Model):
 
 def pods_path(namespace: str) -> str:
     """API path of the pods of a namespace."""
-    return f"/api/v1/namespaces/{namespace}/pods"
+    return resource_path("v1", "pods", namespace)
 
 
 def helper_labels(session: str, run: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from chaos.core.errors import Refused
 from chaos.core.field_types import HostAddress, Secret
 from chaos.core.power_identity import PowerIdentity, PowerRisk
 from chaos.machines.driver import HostContext, PowerDriver
-from chaos.machines.local import read_secret
+from chaos.machines.local import client_context, read_secret
 from chaos.machines.power.cloud import READ_TIMEOUT, Failures, ProviderControl, load_sdk
 
 _STATES = {"running": PowerState.ON, "stopped": PowerState.OFF}  # a paused one is running, with another qmpstatus
@@ -37,13 +37,16 @@ class ProxmoxPower(PowerSettings):
 def make_proxmox_control(power: ProxmoxPower, host: HostContext) -> ProxmoxControl:
     """Power control of one machine. Raises Refused without the SDK, or for a secret that cannot be read."""
     sdk = load_sdk("proxmoxer", "proxmox")
+    ca_file = host.secrets.path(power.ca_file) if power.ca_file else None
+    if ca_file:
+        client_context(power.ca_file, host.secrets)
     api = sdk.ProxmoxAPI(
         power.address,
         port=power.port,
         user=power.user,
         token_name=power.token,
         token_value=read_secret(power.secret, host.secrets),
-        verify_ssl=str(host.secrets.path(power.ca_file)) if power.ca_file else True,
+        verify_ssl=str(ca_file) if ca_file else True,
         timeout=READ_TIMEOUT,
     )
     return ProxmoxControl(api, sdk.core.ResourceException, power)

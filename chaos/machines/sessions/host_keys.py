@@ -22,8 +22,10 @@ from threading import Lock
 from typing import Protocol
 
 from chaos.core.errors import AnotherMachine, NodefallError, Refused
+from chaos.machines.local import read_trusted_file
 from chaos.machines.sessions.settings import HostSettings
 
+_MAX_BYTES = 64 << 20  # of known_hosts
 _PATTERN_SIGNS = frozenset("*?!|")
 
 
@@ -135,9 +137,9 @@ def load_known_hosts(settings: HostSettings) -> tuple[Entry, ...]:
 
 
 def read_known_hosts(path: Path) -> tuple[Entry, ...]:
-    """Entries of a file, none for a missing one. Raises Refused if it cannot be read."""
+    """Entries of a file, none for a missing one. Raises Refused if it cannot be read, or others can write it."""
     try:
-        return parse_known_hosts(path.read_text(encoding="utf-8", errors="replace"))
+        return parse_known_hosts(read_trusted_file(path, _MAX_BYTES).decode("utf-8", "replace"))
     except FileNotFoundError:
         return ()
     except OSError as error:

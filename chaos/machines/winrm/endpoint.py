@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Literal
 
 from chaos.core.errors import NodefallError, Refused
+from chaos.machines.local import refuse_untrusted
 
 MAX_COMMANDS = 1000  # in one shell; each counts against the operations of a user until the shell is deleted
 # The one in use; the one before it, while its last commands run; one that a lost connection left until it is idle.
@@ -73,6 +74,8 @@ class Endpoint:
     def tls_context(self) -> ssl.SSLContext:
         """Verifies the service, and has the client's certificate. Raises Refused for files that cannot be used."""
         try:
+            if self.ca_file:
+                refuse_untrusted(self.ca_file)
             context = ssl.create_default_context(cafile=self.ca_file)
         except (OSError, ssl.SSLError) as error:
             raise Refused(

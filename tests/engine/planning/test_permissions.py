@@ -8,19 +8,15 @@ from typing import Any
 
 import pytest
 
-import chaos.verdicts.assertions
 from chaos.cluster.workload import create_commands, removal, workload_state
 from chaos.core.action import FactCheck, Target
 from chaos.core.command import Command, KubeCommand, PodsCommand, TaintsCommand
 from chaos.core.experiment import Experiment
 from chaos.core.permission import Permission, permission_for_request, policy_rules, role_manifests
 from chaos.core.probes import Probe, ServiceReference
-from chaos.core.registry import PluginRegistry, discover
 from chaos.engine.planning.permissions import PermissionInputs, compute_permissions, describe_risk, permissions_to_list
 from tests.kit.actionkit import ACTIONS
-
-REGISTRY = PluginRegistry(ACTIONS, discover(chaos.verdicts.assertions, "ASSERTION"))
-DEMO = "/apis/apps/v1/namespaces/demo"
+from tests.kit.api_actions import DEMO, OBJECTS, REGISTRY, THROUGH_THE_API, experiment
 
 
 @pytest.mark.parametrize(
@@ -36,7 +32,7 @@ DEMO = "/apis/apps/v1/namespaces/demo"
         ("PATCH", f"{DEMO}/deployments/web/scale", "patch deployments/scale.apps web in namespace demo"),
         (
             "DELETE",
-            "/apis/scheduling.k8s.io/v1/priorityclasses?x=y",
+            "/apis/scheduling.k8s.io/v1/priorityclasses?labelSelector=x%3Dy",
             "deletecollection priorityclasses.scheduling.k8s.io",
         ),
         ("PUT", "/api/v1/namespaces/x/configmaps/c", "update configmaps c in namespace x"),
@@ -60,53 +56,6 @@ def test_a_wider_permission_covers_a_narrower_one() -> None:
     assert not everywhere.covers(Permission("", "pods/log", "get"))
 
 
-def experiment(action: str, given: dict[str, Any]) -> Experiment:
-    ready = {"assert": "nodes-ready", "with": {"nodes": "all"}}
-    step = {"name": "do", "action": action, "with": given}
-    spec = {"title": "t", "steadyState": [ready], "hypothesis": [ready], "method": [step]}
-    head = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Experiment", "metadata": {"name": "x"}}
-    return REGISTRY.bind(Experiment.model_validate(head | {"spec": spec}))
-
-
-NODE = {"metadata": {"labels": {}}, "spec": {}, "status": {"allocatable": {"cpu": "2"}}}
-POD = {
-    "metadata": {"name": "p", "namespace": "demo", "ownerReferences": [{"kind": "ReplicaSet", "controller": True}]},
-    "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
-    "status": {"phase": "Running"},
-}
-OBJECTS = {
-    "/api/v1/nodes/n1": NODE,
-    "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1": {"items": [POD]},
-    f"{DEMO}/deployments/web": {"spec": {"replicas": 3}},
-    f"{DEMO}/statefulsets/web": {"spec": {"replicas": 3}},
-    f"{DEMO}/daemonsets/web": {"spec": {}},
-    "/apis/policy/v1/namespaces/demo/poddisruptionbudgets/web": {"spec": {"minAvailable": 2}},
-}
-PODS = {"namespace": "demo", "selector": "app=web"}
-WEB = {"namespace": "demo", "name": "web"}
-THROUGH_THE_API: list[tuple[str, dict[str, Any]]] = [
-    ("cordon", {}),
-    ("uncordon", {}),
-    ("network-unavailable", {}),
-    ("taint", {"key": "k", "effect": "NoExecute"}),
-    ("untaint", {"key": "k"}),
-    ("out-of-service", {}),
-    ("delete-node", {}),
-    ("create-node", {}),
-    ("drain", {}),
-    ("drain", {"disable-eviction": True}),
-    ("evict-pod", PODS),
-    ("delete-pod", PODS),
-    ("force-delete-pod", PODS),
-    ("remove-finalizers", PODS),
-    ("mark-disruption", PODS),
-    ("preempt", {}),
-    ("preempt", {"by": "kubelet"}),
-    ("scale", WEB | {"kind": "deployment", "replicas": 1}),
-    ("scale", WEB | {"kind": "statefulset", "replicas": 1}),
-    ("rollout-restart", WEB | {"kind": "daemonset"}),
-    ("patch-budget", WEB | {"min-available": 1}),
-]
 _POD = "/api/v1/namespaces/demo/pods/p"
 
 

@@ -182,7 +182,7 @@ def test_command_is_run_without_a_shell(tmp_path: Path) -> None:
         ({"file": "none"}, "cannot be read: No such file"),
         ({"file": "."}, "cannot be read: Is a directory"),
         ({"file": "binary"}, "is not UTF-8"),
-        ({"file": "loose"}, "can be written by others"),
+        ({"file": "loose"}, "not trusted: any user may write this file"),
         ({"command": ["no-such-program-here"]}, "failed: No such file"),
         ({"command": ["sh", "-c", f"echo {HIDDEN}; echo {HIDDEN} >&2; exit 3"]}, "'sh' ended with exit code 3"),
         ({"command": ["true"]}, "not set or empty"),
