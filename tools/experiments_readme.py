@@ -68,7 +68,7 @@ class BundledExperiment:
     path: Path
     family: str
     notes: dict[str, str]
-    comments: tuple[str, str]
+    comment: str
     known: int  # expectations that are known to be violated
 
     @property
@@ -100,8 +100,7 @@ def _read(path: Path) -> BundledExperiment:
     metadata = document["metadata"]
     known = sum("known" in item for item in document["spec"]["hypothesis"])
     notes = {key.removeprefix(PREFIX): value for key, value in metadata.get("annotations", {}).items()}
-    first, second = text.splitlines()[:2]
-    return BundledExperiment(path, metadata["labels"]["family"], notes, (first, second), known)
+    return BundledExperiment(path, metadata["labels"]["family"], notes, text.splitlines()[0], known)
 
 
 def page() -> str:

@@ -194,6 +194,7 @@ class Recovery(Model):
 
 class Spec(Model):
     title: str
+    description: str = Field("", description="what is so if everything holds, in a sentence or two")
     kubernetes: VersionRange | None = Field(
         None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
     )

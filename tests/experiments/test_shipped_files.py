@@ -35,9 +35,8 @@ def test_it_says_what_it_tests(name: str) -> None:
     assert item.notes["documentation"].startswith("https://")
     assert not {*item.breakages, *item.undecided_by} - set(BREAKAGES)
     assert load_inventory(ROOT / "hosts" / item.notes["lab"]).lab is not None
-    proves, tests = item.comments
-    assert proves.startswith("# Proves that ")
-    assert tests.endswith(f': "{item.notes["sentence"]}"')
+    assert loaded.experiment.spec.description.endswith(".")
+    assert item.comment.endswith(f': "{item.notes["sentence"]}"')
     sources = re.findall(r"[\w./-]+\.go\b", item.notes["evidence"])  # a mere name: of the folder of the one before
     assert [path for path in sources if "/" in path and not path.startswith(_ROOTS)] == []
     recorded = {path.name[:2] for path in (ROOT / "tests" / "recordings").iterdir()}
@@ -48,7 +47,7 @@ def test_a_page_has_one_title() -> None:
     titles: dict[str, set[str]] = {}
     for item in BUNDLED.values():
         page = item.notes["documentation"].partition("#")[0]
-        titles.setdefault(page, set()).add(item.comments[1].partition(': "')[0])
+        titles.setdefault(page, set()).add(item.comment.partition(': "')[0])
     assert {page: names for page, names in titles.items() if len(names) > 1} == {}
 
 
