@@ -34,7 +34,8 @@ HEAD = """<!-- Written by tools/experiments_readme.py from the experiments' anno
 
 # Experiments
 
-Each file tests one statement of the Kubernetes documentation. They run on the lab with the inventory in the table:
+Each file tests statements of the Kubernetes documentation: [the map](../docs/statements.md) has all of them, by page.
+The experiments run on the lab with the inventory in the table:
 
     nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
 

@@ -13,7 +13,7 @@ from chaos.documents.inventory import load_inventory
 from chaos.engine.load import load
 from chaos.lab.breakages import BREAKAGES, Breakage
 from tests.kit.experiment_runs import BUNDLED
-from tools import experiments_readme
+from tools import experiments_readme, statement_page
 
 ROOT = Path(__file__).parents[2]
 _ROOTS = ("pkg/", "plugin/", "staging/src/k8s.io/", "test/")  # of kubernetes/kubernetes
@@ -61,6 +61,11 @@ def test_a_breakage_is_noticed_or_cannot_be(breakage: Breakage) -> None:
 def test_the_page_is_current() -> None:
     text = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
     assert text == experiments_readme.page(), "run `python tools/experiments_readme.py`"
+
+
+def test_the_page_of_statements_is_current() -> None:
+    text = statement_page.PAGE.read_text(encoding="utf-8")
+    assert text == statement_page.page(), "run `python tools/statement_page.py`"
 
 
 GAMEDAYS = sorted((ROOT / "experiments" / "gamedays").glob("*.yaml"))
