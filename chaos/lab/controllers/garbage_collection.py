@@ -217,7 +217,8 @@ class PodGarbageCollector:
             is_ready = node is not None and condition_status(node, "Ready") == "True"
             if node is None or (is_ready and self._rules.out_of_service_needs_unready):
                 continue
-            if any(taint["key"] == self._rules.out_of_service_taint for taint in taints_of(node)):
+            key, effects = self._rules.out_of_service_taint, self._rules.out_of_service_effects
+            if any(taint["key"] == key and taint["effect"] in effects for taint in taints_of(node)):
                 self._remove(pod, "out-of-service")
 
     def _collect_orphans(self, absent: set[str], orphans: list[Object]) -> None:
