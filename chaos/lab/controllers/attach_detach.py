@@ -152,8 +152,11 @@ class AttachDetach:
         has_taint = node is not None and any(item["key"] == taint for item in taints_of(node))
         return has_taint and self._rules.heeds_out_of_service
 
+    def _may_attach_to_many(self, volume: str) -> bool:
+        return self._rules.attaches_to_many or may_attach_to_many(self._store, volume)
+
     def _operation(self, volume: str, node: str) -> AttachmentKey:
-        return volume, node if may_attach_to_many(self._store, volume) else ""
+        return volume, node if self._may_attach_to_many(volume) else ""
 
     def _begin(self, key: AttachmentKey, attachment: str = "") -> None:
         """Begin a detach, or the attach of ``attachment``, whose end the controller sees a little later."""
@@ -184,7 +187,7 @@ class AttachDetach:
         others: list[AttachmentKey],
     ) -> None:
         volume, node = key
-        if others and not may_attach_to_many(self._store, volume):
+        if others and not self._may_attach_to_many(volume):
             if key not in self._multi_attach_errors:
                 self._multi_attach_errors.add(key)
                 users = [pod for other in others for pod in desired.get(other, [])]

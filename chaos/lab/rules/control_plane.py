@@ -103,6 +103,8 @@ class PodGcRules:
     collects_out_of_service: bool = True
     out_of_service_taint: str = OUT_OF_SERVICE
     out_of_service_needs_unready: bool = True
+    out_of_service_needs_deletion: bool = True  # of the pods; else all of the node are deleted
+    removes_out_of_service_taint: bool = False  # with the pods
     out_of_service_effects: frozenset[str] = frozenset({"NoExecute", "NoSchedule"})
     sets_failed: bool = True
     disruption_target_reason: str = "DeletionByPodGC"
@@ -135,6 +137,7 @@ class AttachDetachRules:
     waits_for_unmount: bool = True
     waits_for_pods: bool = True  # that use the volume, also on a node out of service
     out_of_service_delay: float = 0.0
+    attaches_to_many: bool = False  # volumes of any access mode
     clock_starts_at_deletion: bool = False
 
 
