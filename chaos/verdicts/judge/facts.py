@@ -115,7 +115,10 @@ def configz_at(timeline: Timeline, node: str, at: float) -> dict[str, Any] | Non
     return reading.value if reading else None
 
 
-_GATES = "kubelet.featureGates."  # of those that are on by default
+_GATES = {  # and whether they are on where the configuration does not have them
+    "kubelet.featureGates.GracefulNodeShutdown": True,
+    "kubelet.featureGates.WindowsGracefulNodeShutdown": False,
+}
 
 
 def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
@@ -128,8 +131,8 @@ def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
     groups = config.get("shutdownGracePeriodByPodPriority")
     if name == "kubelet.shutdownGracePeriod" and groups:
         return _sum_of(groups)
-    if name.startswith(_GATES):
-        return float((config.get("featureGates") or {}).get(name.removeprefix(_GATES), True))
+    if name in _GATES:
+        return float((config.get("featureGates") or {}).get(name.rpartition(".")[2], _GATES[name]))
     value = config.get(name.removeprefix("kubelet."))
     return None if value is None else parse_number(value)
 
