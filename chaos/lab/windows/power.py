@@ -61,6 +61,7 @@ class Power:
         self.scheduled: ShutdownRequest | None = None
         self.is_in_progress = False
         self.on_countdown: Callable[[], None] = lambda: None
+        self.on_late_abort: Callable[[], None] = lambda: None
         self._timer: Timer | None = None
 
     def request(self, request: ShutdownRequest) -> None:
@@ -85,8 +86,11 @@ class Power:
         may_abort = not self.is_in_progress or self._rules.late_abort_effective
         if self.scheduled is None or not may_abort:  # invented: 1116 also once the services are being stopped
             raise PowerError(NOT_IN_PROGRESS)
+        is_late = self.is_in_progress
         self.lose_power()
         self._log.write(USER32, 1075)
+        if is_late:
+            self.on_late_abort()
 
     def lose_power(self) -> None:
         """Drop the countdown or the shutdown in progress."""
