@@ -52,7 +52,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "lab": ("lab", "Start and stop the simulated cluster."),
         "kind": ("kind", "Create and delete a cluster of containers with kind."),
         "list": ("reference", "List actions, assertions and facts."),
-        "explain": ("reference", "Explain one action, assertion, fact or time word."),
+        "explain": ("reference", "Explain an action, assertion, fact, time word or experiment."),
         "validate": ("reference", "Check files, without a cluster."),
         "rbac": ("reference", "Print the permissions that experiments need on a cluster."),
         "sudoers": ("reference", "Print the sudo rules that experiments need on hosts."),

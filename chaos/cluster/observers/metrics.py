@@ -37,6 +37,7 @@ _CONFIGZ_FIELDS = (
     "nodeStatusUpdateFrequency",
     "nodeStatusReportFrequency",
     "evictionHard",
+    "featureGates",
     "evictionPressureTransitionPeriod",
 )
 _PORT = 10250
