@@ -145,9 +145,9 @@ class Registry:
         stored = self.store.update(plural, new, expect, options.dry_run)
         if options.dry_run:
             return stored
-        if is_deleting(stored) and not stored["metadata"].get("finalizers") and before["metadata"].get("finalizers"):
-            return self._finish(plural, stored)
-        return stored
+        freed = before["metadata"].get("finalizers") and not stored["metadata"].get("finalizers")
+        frees = plural != "pods" or self.rules.api_server.last_finalizer_frees_pods
+        return self._finish(plural, stored) if is_deleting(stored) and freed and frees else stored
 
     def delete(
         self,
@@ -164,11 +164,9 @@ class Registry:
         """
         obj = self._find(plural, namespace, name)
         check_preconditions(obj, preconditions or {})
-        if options.dry_run:
-            return obj
-        obj = _with_policy(obj, options.propagation)
-        if plural == "pods":
-            return self._delete_pod(obj, grace)
+        obj = obj if options.dry_run else _with_policy(obj, options.propagation)
+        if plural == "pods" or options.dry_run:
+            return obj if options.dry_run else self._delete_pod(obj, grace)
         if plural == "namespaces":
             return self._delete_namespace(obj)
         if not is_deleting(obj) and obj["metadata"].get("finalizers"):
@@ -177,8 +175,8 @@ class Registry:
 
     def _delete_pod(self, pod: Object, grace: int | None) -> Object:
         rules = self.rules.api_server
-        default = pod["spec"].get("terminationGracePeriodSeconds", rules.default_termination_grace_period_seconds)
-        seconds = default if grace is None else grace
+        own = pod["spec"].get("terminationGracePeriodSeconds", rules.default_termination_grace_period_seconds)
+        seconds = max(own, rules.minimum_grace_period_seconds) if grace is None else grace
         if is_terminal(pod) or not node_of(pod):
             seconds = 0
         current = pod["metadata"].get("deletionGracePeriodSeconds")
@@ -189,7 +187,8 @@ class Registry:
             return self._remove_at_once(marked)
         if rules.terminating_pods_expire:
             self.sim.after(seconds, self._remove_at_once, marked)
-        return self._finish("pods", marked) if seconds == 0 else marked
+        waits = seconds > 0 or (not rules.force_deletes and node_of(pod) and not is_terminal(pod))
+        return marked if waits else self._finish("pods", marked)
 
     def _remove_at_once(self, pod: Object) -> Object:
         """Remove the pod although its containers may run."""
@@ -220,7 +219,8 @@ class Registry:
 
     def _finish(self, plural: str, obj: Object) -> Object:
         metadata = obj["metadata"]
-        if metadata.get("finalizers") or (plural == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0):
+        held = metadata.get("finalizers") and (plural != "pods" or self.rules.api_server.finalizers_hold_pods)
+        if held or (plural == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0):
             return obj
         return self.store.remove(plural, metadata.get("namespace", ""), metadata["name"])
 

@@ -28,7 +28,7 @@ from chaos.lab.objects import (
     taints_of,
     uid_of,
 )
-from chaos.lab.sim import SimClock, Timer
+from chaos.lab.sim import SimClock, Timer, seconds_of
 
 _OWNED_PLURALS = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices", "persistentvolumeclaims")
 
@@ -191,6 +191,10 @@ class PodGarbageCollector:
         self._collect_terminated(terminal)
         if self._rules.collects_out_of_service:
             self._collect_out_of_service(deleting)
+        if self._rules.collects_unready:
+            self._collect_unready(deleting)
+        if self._rules.pod_ttl is not None:
+            self._collect_old(self._rules.pod_ttl)
         if self._rules.collects_orphans:
             self._collect_orphans(set(absent), orphans)
         for pod in deleting:
@@ -219,6 +223,17 @@ class PodGarbageCollector:
                 continue
             if any(taint["key"] == self._rules.out_of_service_taint for taint in taints_of(node)):
                 self._remove(pod, "out-of-service")
+
+    def _collect_unready(self, deleting: list[Object]) -> None:
+        for pod in deleting:
+            node = self._store.get("nodes", "", node_of(pod)) if node_of(pod) else None
+            if node is not None and condition_status(node, "Ready") != "True":
+                self._remove(pod, "unready")
+
+    def _collect_old(self, ttl: float) -> None:
+        for pod in self._store.list("pods"):
+            if node_of(pod) and self._sim.now - seconds_of(pod["metadata"]["creationTimestamp"]) > ttl:
+                self._remove(pod, "old")
 
     def _collect_orphans(self, absent: set[str], orphans: list[Object]) -> None:
         """Delete pods of nodes that are missing in this loop and were missing 40 s before, whatever was in between.
@@ -249,7 +264,7 @@ class PodGarbageCollector:
 
         def fail(obj: Object) -> None:
             obj["status"]["phase"] = "Failed"
-            if reason == "orphaned":
+            if reason == "orphaned" and self._rules.adds_disruption_target:
                 new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
                 new |= observed_generation(obj, self._registry.spec)
                 reason_text = self._rules.disruption_target_reason

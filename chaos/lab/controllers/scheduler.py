@@ -45,7 +45,7 @@ class Scheduler:
         self._nominated_pods: set[Key] = set()  # pending until their victims are gone
         self._dirty_pods: set[Key] = set()  # since the last pass
         self._dirty_nodes: set[str] = set()
-        self._snapshot = Snapshot()
+        self._snapshot = Snapshot(registry.rules)
         self._rankings = RankingCache(self._snapshot)
         self._volumes = VolumeBinding(registry.store)
         self._queue: WorkQueue[str] = WorkQueue(sim, self._run, 0.003, 0.012)
@@ -198,7 +198,7 @@ class Scheduler:
     def _preempt(self, pod: Object, snapshot: Snapshot) -> None:
         """Delete the victims and nominate the pod for their node; it is pending until they are gone."""
         found = select_candidate(pod, snapshot, self._store.list("poddisruptionbudgets"))
-        if found is None:
+        if found is None or not snapshot.rules.scheduler.preempts:
             return
         node, victims = found
         for victim in victims:
@@ -208,10 +208,12 @@ class Scheduler:
 
     def _evict(self, pod: Object, victim: Object, node: str) -> None:
         key, now = (namespace_of(victim), name_of(victim)), self._sim.timestamp()
+        rules = self._registry.rules.scheduler
         new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
-        new |= observed_generation(victim, self._registry.spec) | {"reason": "PreemptionByScheduler"}
-        new |= {"message": "default-scheduler: preempting to accommodate a higher priority pod"}
-        self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
+        new |= observed_generation(victim, self._registry.spec) | {"reason": rules.disruption_target_reason}
+        new |= {"message": rules.disruption_target_message}
+        if rules.adds_disruption_target:
+            self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
         self._recorder.emit("Pod", victim, "Preempted", f"Preempted by pod {uid_of(pod)} on node {node}")
         self._registry.delete("pods", *key, None, {"uid": uid_of(victim)})
 

@@ -18,6 +18,7 @@ from chaos.lab.rules.control_plane import (
     PodGcRules,
     SchedulerRules,
     TaintEvictionRules,
+    TolerationRules,
     WorkloadRules,
 )
 from chaos.lab.rules.node import (
@@ -44,6 +45,7 @@ __all__ = [
     "Rules",
     "SchedulerRules",
     "TaintEvictionRules",
+    "TolerationRules",
     "WindowsRules",
     "WorkloadRules",
 ]
@@ -62,6 +64,7 @@ class Rules:
     attach_detach: AttachDetachRules = field(default_factory=AttachDetachRules)
     workloads: WorkloadRules = field(default_factory=WorkloadRules)
     scheduler: SchedulerRules = field(default_factory=SchedulerRules)
+    tolerations: TolerationRules = field(default_factory=TolerationRules)
     node_status: NodeStatusRules = field(default_factory=NodeStatusRules)
     pods: PodRules = field(default_factory=PodRules)
     node_shutdown: NodeShutdownRules = field(default_factory=NodeShutdownRules)

@@ -146,6 +146,8 @@ def _qos_order() -> Mapping[str, int]:
 class NodePressureRules:
     """pkg/kubelet/eviction; facts 9. ``qos_order``: pods of a lower number are evicted first.
 
+    ``limits_are_disruptions``: a pod that is evicted for a limit of its own has DisruptionTarget.
+
     ``evicts_critical``: critical and static pods are evicted as well. ``memory_rejects_best_effort_only``: under
     memory pressure alone.
     """
@@ -158,6 +160,8 @@ class NodePressureRules:
     evicted_reason: str = "Evicted"
     evicts: bool = True
     evicts_critical: bool = False
+    heeds_budgets: bool = False
+    limits_are_disruptions: bool = False
     memory_rejects_best_effort_only: bool = True
     qos_order: Mapping[str, int] = field(default_factory=_qos_order)
 

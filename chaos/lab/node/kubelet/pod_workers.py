@@ -112,10 +112,10 @@ class PodWorkers:
         if self._rules.ends_before_stop:
             self._statuses.write(worker, final=True)
 
-    def evict(self, worker: Worker, message: str) -> None:
-        """End a pod for node pressure; hard thresholds allow 1 s of grace."""
+    def evict(self, worker: Worker, message: str, disruption: str) -> None:
+        """End a pod for node pressure, or a limit of its own; hard thresholds allow 1 s of grace."""
         rules = self._process.rules.node_pressure
-        worker.cause = Cause(rules.evicted_reason, message, message)
+        worker.cause = Cause(rules.evicted_reason, message, disruption)
         self._statuses.emit(worker.pod, rules.evicted_reason, message, type_="Warning")
         self._stop(worker, rules.eviction_grace_period)
 
