@@ -17,10 +17,14 @@ def tolerates(toleration: Object, taint: Object, rules: TolerationRules = DEFAUL
         return False
     if rules.compares_keys and (taint["key"] != key if key else not rules.empty_key_matches):
         return False
-    same_value = toleration.get("value", "") == taint.get("value", "")
-    if (toleration.get("operator") or rules.default_operator) == "Exists":
-        return rules.exists_matches and (same_value or not rules.exists_compares_values)
-    return bool(key and (same_value or not rules.compares_values))
+    same_value, operator = toleration.get("value", "") == taint.get("value", ""), toleration.get("operator")
+    match operator or rules.default_operator:
+        case "Exists":
+            return rules.exists_matches and (same_value or not rules.exists_compares_values)
+        case "Equal":
+            return bool(rules.equal_matches and key and (same_value or not rules.compares_values))
+        case _:
+            return False
 
 
 def untolerated(

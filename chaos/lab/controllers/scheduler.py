@@ -66,7 +66,8 @@ class Scheduler:
             return
         if change.plural == "nodes":
             self._dirty_nodes.add(name_of(change.object))
-        if change.plural != "nodes" or change.before is None or _is_relevant(change.before, change.object):
+        retries = change.plural != "nodes" or self._registry.rules.scheduler.retries_on_node_changes
+        if change.before is None or (retries and _is_relevant(change)):
             self._queue.add("")
 
     def _on_pod_change(self, change: Change) -> None:
@@ -131,12 +132,16 @@ class Scheduler:
         self._dirty_pods.clear()
 
     def _without_ignored_taints(self, node: Object) -> Object:
-        """The node without the taints that the scheduler ignores."""
-        ignored = self._registry.rules.scheduler.ignored_effects
-        if not ignored:
+        """The node without the taints that the scheduler ignores, and with those that it remembers."""
+        rules = self._registry.rules.scheduler
+        if not rules.ignored_effects and not rules.remembers_taints:
             return node
+        known = self._snapshot.nodes.get(name_of(node), {}) if rules.remembers_taints else {}
+        past = [item for item in taints_of(known) if _KUBERNETES_PREFIX not in item["key"]]
         taints = [
-            item for item in taints_of(node) if item["effect"] not in ignored or _KUBERNETES_PREFIX in item["key"]
+            item
+            for item in [*taints_of(node), *(item for item in past if item not in taints_of(node))]
+            if item["effect"] not in rules.ignored_effects or _KUBERNETES_PREFIX in item["key"]
         ]
         return {**node, "spec": {**node["spec"], "taints": taints}}
 
@@ -230,7 +235,10 @@ class Scheduler:
         self._recorder.emit("Pod", pod, "FailedScheduling", text, type_="Warning")
 
 
-def _is_relevant(before: Object, after: Object) -> bool:
-    """Whether a change of the node can make a pod fit."""
+def _is_relevant(change: Change) -> bool:
+    """Whether a change can make a pod fit: of a node, only some."""
+    before, after = change.before, change.object
+    if change.plural != "nodes" or before is None:
+        return True
     is_cordon_change = before["spec"].get("unschedulable") != after["spec"].get("unschedulable")
     return is_cordon_change or taints_of(before) != taints_of(after) or labels_of(before) != labels_of(after)

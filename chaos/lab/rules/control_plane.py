@@ -100,7 +100,7 @@ class TaintEvictionRules:
 class TolerationRules:
     """staging/src/k8s.io/api/core/v1/toleration.go.
 
-    ``empty_effect``: effects that a toleration without one matches. ``exists_matches``: the operator Exists does.
+    ``empty_effect``: effects that a toleration without one matches. ``exists_matches``, ``equal_matches``: the operators.
     ``one_suffices``: a pod that tolerates one of a node's taints tolerates all of them.
     """
 
@@ -110,6 +110,7 @@ class TolerationRules:
     default_operator: str = "Equal"
     exists_compares_values: bool = False
     exists_matches: bool = True
+    equal_matches: bool = True
     empty_key_matches: bool = True
     empty_effect: frozenset[str] = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
     one_suffices: bool = False
@@ -216,13 +217,15 @@ class SchedulerRules:
 
     ``filtered_effects``: of taints that keep pods off, ``scored_effects``: of those that make a node worse.
     ``tolerations_attract``: pods to the nodes whose taints they tolerate. ``packs_pods``: in as few domains of their
-    topologySpreadConstraints as possible.
+    topologySpreadConstraints as possible. ``remembers_taints``: other than Kubernetes' own, after their removal.
     """
 
     ignored_effects: frozenset[str] = frozenset()
     filtered_effects: tuple[str, ...] = ("NoSchedule", "NoExecute")
     scored_effects: tuple[str, ...] = ("PreferNoSchedule",)
     tolerations_attract: bool = False
+    remembers_taints: bool = False
+    retries_on_node_changes: bool = True
     heeds_unschedulable: bool = True
     heeds_node_selectors: bool = True
     heeds_requests: bool = True
