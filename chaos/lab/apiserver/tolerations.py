@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chaos.lab.objects import Object
-from chaos.lab.rules.control_plane import TolerationRules
+from chaos.lab.rules import TolerationRules
 
 DEFAULT = TolerationRules()
 

@@ -97,7 +97,7 @@ class Deployments(WorkloadController):
         desired = new_replicas(limits, new["spec"]["replicas"], total + new["spec"]["replicas"])
         if self._scale(owner, new, desired):
             return new
-        if self._registry.rules.workloads.rollouts_heed_budgets and self._is_protected(old):
+        if self.kind in self._registry.rules.workloads.rollouts_heed_budgets and self._is_protected(old):
             return new
         for name, replicas in old_replicas(limits, new, old).items():
             self._scale(owner, next(item for item in old if name_of(item) == name), replicas)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from chaos.lab.apiserver.budgets import is_protected
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import CLUSTER_WIDE, FINALIZERS, Registry, WriteOptions
@@ -66,13 +67,17 @@ class GarbageCollector:
             for item in self._store.list_owned(owned, owner):
                 if policy == "Orphan":
                     self._orphan(owned, item, owner)
-                elif not is_deleting(item):
+                elif not is_deleting(item) and not self._is_spared(owned, item):
                     options = WriteOptions(
                         propagation="Foreground" if policy and self._has_dependents(item) else "Background"
                     )
                     self._registry.delete(owned, namespace_of(item), name_of(item), options=options)
         if plural and not self._has_blocking_dependents(owner):
             self._remove_finalizers(plural, obj)
+
+    def _is_spared(self, plural: str, item: Object) -> bool:
+        heeds_budgets = self._registry.rules.workloads.collection_heeds_budgets
+        return heeds_budgets and plural == "pods" and is_protected(self._store, item)
 
     def _has_dependents(self, obj: Object) -> bool:
         return any(self._store.list_owned(plural, uid_of(obj)) for plural in _OWNED_PLURALS)
@@ -263,7 +268,7 @@ class PodGarbageCollector:
         key, now = (namespace_of(pod), name_of(pod)), self._sim.timestamp()
 
         def fail(obj: Object) -> None:
-            obj["status"]["phase"] = "Failed"
+            obj["status"]["phase"] = self._rules.terminal_phase
             if reason == "orphaned" and self._rules.adds_disruption_target:
                 new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
                 new |= observed_generation(obj, self._registry.spec)

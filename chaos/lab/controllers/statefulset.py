@@ -116,7 +116,8 @@ class StatefulSets(WorkloadController):
         for ordinal in range(owner["spec"]["replicas"] - 1, _partition(owner) - 1, -1):
             pod = pods.get(ordinal)
             if pod is not None and revision_of(pod) != update and not is_deleting(pod):
-                if not (self._registry.rules.workloads.rollouts_heed_budgets and is_protected(self._store, pod)):
+                heeding = self._registry.rules.workloads.rollouts_heed_budgets
+                if not (self.kind in heeding and is_protected(self._store, pod)):
                     self._delete(owner, pod)
                 return
             if pod is None or is_deleting(pod) or not self._is_available(owner, pod):

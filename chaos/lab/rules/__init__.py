@@ -16,9 +16,7 @@ from chaos.lab.rules.control_plane import (
     EvictionApiRules,
     NodeLifecycleRules,
     PodGcRules,
-    SchedulerRules,
     TaintEvictionRules,
-    TolerationRules,
     WorkloadRules,
 )
 from chaos.lab.rules.node import (
@@ -29,6 +27,7 @@ from chaos.lab.rules.node import (
     PodRules,
     WindowsRules,
 )
+from chaos.lab.rules.scheduling import SchedulerRules, TolerationRules
 
 __all__ = [
     "ApiServerRules",

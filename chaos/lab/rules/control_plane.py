@@ -97,26 +97,6 @@ class TaintEvictionRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TolerationRules:
-    """staging/src/k8s.io/api/core/v1/toleration.go.
-
-    ``empty_effect``: effects that a toleration without one matches. ``exists_matches``, ``equal_matches``: the operators.
-    ``one_suffices``: a pod that tolerates one of a node's taints tolerates all of them.
-    """
-
-    compares_keys: bool = True
-    compares_effects: bool = True
-    compares_values: bool = True
-    default_operator: str = "Equal"
-    exists_compares_values: bool = False
-    exists_matches: bool = True
-    equal_matches: bool = True
-    empty_key_matches: bool = True
-    empty_effect: frozenset[str] = frozenset({"NoSchedule", "PreferNoSchedule", "NoExecute"})
-    one_suffices: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PodGcRules:
     """pkg/controller/podgc/gc_controller.go; facts 6 and 11.
 
@@ -132,6 +112,7 @@ class PodGcRules:
     out_of_service_taint: str = OUT_OF_SERVICE
     out_of_service_needs_unready: bool = True
     sets_failed: bool = True
+    terminal_phase: str = "Failed"
     disruption_target_reason: str = "DeletionByPodGC"
     disruption_target_message: str = "PodGC: node no longer exists"
     adds_disruption_target: bool = True
@@ -185,7 +166,8 @@ class WorkloadRules:
     ``daemon_tolerations``: key and effect, of every daemon pod; ``daemons_ignore_taints``: of the nodes.
     ``daemon_backoff``, ``job_backoff``: the first and the longest delay after a failed pod.
     ``ordinals_start``: the first one of a StatefulSet without spec.ordinals. ``missing_ordinal``: is not created.
-    ``rollouts_heed_budgets``: no pod is replaced while its budget allows no disruption.
+    ``rollouts_heed_budgets``: kinds whose rollouts replace no pod that a budget protects. ``collection_heeds_budgets``:
+    with a deleted workload no such pod is deleted.
     ``replaces_stateful_pods``: that are gone.
     """
 
@@ -206,35 +188,10 @@ class WorkloadRules:
     job_backoff: tuple[float, float] = (10.0, 600.0)  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
     ordinals_start: int = 0
     missing_ordinal: int | None = None
-    rollouts_heed_budgets: bool = False
+    rollouts_heed_budgets: frozenset[str] = frozenset()
+    collection_heeds_budgets: bool = False
     replaces_stateful_pods: bool = True
     jobs_heed_failure_policy: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SchedulerRules:
-    """kube-scheduler; facts 12. ``ignored_effects``: of taints other than Kubernetes' own.
-
-    ``filtered_effects``: of taints that keep pods off, ``scored_effects``: of those that make a node worse.
-    ``tolerations_attract``: pods to the nodes whose taints they tolerate. ``packs_pods``: in as few domains of their
-    topologySpreadConstraints as possible. ``remembers_taints``: other than Kubernetes' own, after their removal.
-    """
-
-    ignored_effects: frozenset[str] = frozenset()
-    filtered_effects: tuple[str, ...] = ("NoSchedule", "NoExecute")
-    scored_effects: tuple[str, ...] = ("PreferNoSchedule",)
-    tolerations_attract: bool = False
-    remembers_taints: bool = False
-    retries_on_node_changes: bool = True
-    heeds_unschedulable: bool = True
-    heeds_node_selectors: bool = True
-    heeds_requests: bool = True
-    packs_pods: bool = False
-    preempts: bool = True
-    preempts_equal_priority: bool = False
-    adds_disruption_target: bool = True
-    disruption_target_reason: str = "PreemptionByScheduler"
-    disruption_target_message: str = "default-scheduler: preempting to accommodate a higher priority pod"
 
 
 def _priority_classes() -> Mapping[str, int]:
