@@ -140,6 +140,7 @@ REMOVE_FINALIZERS = _pod_action(
     PodParams,
     _prepare,
     prove_pods("without-finalizers", _has_no_finalizers, "have no finalizers"),
+    ACCEPTED,
     name="remove-finalizers",
     summary="remove all finalizers from pods of the node",
     description="A terminating pod that only waits for its finalizers is deleted at once.",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.lab.apiserver.budgets import EvictionRefused, budgets_of, is_protected
-from chaos.lab.apiserver.registry import ForbiddenError, Registry, check_preconditions
+from chaos.lab.apiserver.deletion import EvictionRefused, budgets_of, check_preconditions, is_protected
+from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import NotFoundError, clone
 from chaos.lab.objects import (
     Object,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from chaos.lab.apiserver.budgets import is_protected
+from chaos.lab.apiserver.deletion import is_protected
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.replicaset import limits_of, new_replicas, old_replicas

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from chaos.lab.apiserver.budgets import budgets_of
+from chaos.lab.apiserver.deletion import budgets_of
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry

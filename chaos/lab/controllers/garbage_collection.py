@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from chaos.lab.apiserver.budgets import is_protected
+from chaos.lab.apiserver.deletion import FINALIZERS, is_protected
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.pods import observed_generation
-from chaos.lab.apiserver.registry import CLUSTER_WIDE, FINALIZERS, Registry, WriteOptions
+from chaos.lab.apiserver.registry import CLUSTER_WIDE, Registry, WriteOptions
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError, clone
 from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from chaos.lab.apiserver.budgets import is_protected
+from chaos.lab.apiserver.deletion import is_protected
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.controllers.workload import LABEL, Revisions, WorkloadController, revision_of, template_of
@@ -57,6 +57,7 @@ class StatefulSets(WorkloadController):
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         super().__init__(sim, registry)
         self._revisions = Revisions(registry, self.kind)
+        self._made: set[tuple[str, int]] = set()  # ordinals by uid of the set
 
     def sync(self, owner: Object) -> None:
         try:
@@ -93,8 +94,10 @@ class StatefulSets(WorkloadController):
     def _process_replica(self, owner: Object, ordinal: int, pod: Object | None, revision: Object) -> bool:
         """Create or replace the pod of an ordinal. Whether it is available and not terminating. STS processReplica."""
         if pod is None:
-            if not self._registry.rules.workloads.replaces_stateful_pods and owner["status"].get("replicas"):
+            key = uid_of(owner), ordinal
+            if key in self._made and not self._registry.rules.workloads.replaces_stateful_pods:
                 return False
+            self._made.add(key)
             self._create_claims(owner, ordinal)
             self._create_pod(
                 owner,

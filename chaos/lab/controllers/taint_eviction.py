@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from chaos.lab.apiserver.budgets import is_protected
+from chaos.lab.apiserver.deletion import is_protected
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry

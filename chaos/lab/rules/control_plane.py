@@ -203,7 +203,8 @@ class ApiServerRules:
     """pkg/registry/core/pod/strategy.go, plugin/pkg/admission, pkg/apis/core/v1/defaults.go; facts 5.6, 5.7, 10, 12.
 
     ``memory_pressure_qos_classes``: classes whose new pods get a toleration for the taint memory-pressure.
-    ``force_deletes``: grace period 0 removes a pod without its kubelet. ``minimum_grace_period_seconds``: of the pod.
+    ``force_deletion_delay``: until grace period 0 removes a pod without its kubelet. ``minimum_grace_period_seconds``:
+    of a pod's own. ``freeing_delay``: until a pod whose last finalizer has been removed is removed.
     ``deletion_heeds_budgets``: of pods and of workloads. ``deletion_adds_disruption_target``: to pods.
     """
 
@@ -214,12 +215,12 @@ class ApiServerRules:
     memory_pressure_qos_classes: frozenset[str] = frozenset()
     delete_removes_running_pods: bool = False
     terminating_pods_expire: bool = False
-    force_deletes: bool = True
+    force_deletion_delay: float = 0.0
+    freeing_delay: float = 0.0
     minimum_grace_period_seconds: int = 0
     deletion_heeds_budgets: bool = False
     deletion_adds_disruption_target: bool = False
     finalizers_hold_pods: bool = True
-    last_finalizer_frees_pods: bool = True
     priority_classes: Mapping[str, int] = field(default_factory=_priority_classes)
     event_ttl: float = 3600.0  # --event-ttl
 

@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from chaos.lab.apiserver.budgets import EvictionRefused
+from chaos.lab.apiserver.deletion import EvictionRefused
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.store import Change, NotFoundError, Store
 from chaos.lab.apiserver.tolerations import untolerated
