@@ -41,6 +41,7 @@ EXIT_OK, EXIT_REFUSED, EXIT_FAILED = 0, 1, 2  # exits
 _GOOD, _GONE = range(200, 300), (404, 409)  # 409: the uid is a precondition, so another pod has the name
 _OK, _NOT_FOUND, _TOO_MANY_REQUESTS = 200, 404, 429
 _CONFLICT = 409
+_DENIED = (401, 403)  # to us: nothing was refused for the pod's sake
 _MAX_ATTEMPTS = 5  # of a change that conflicts with changes of others
 
 
@@ -157,8 +158,10 @@ class PodsTask:
             self._record_refusal(
                 one, response.status, status_message(response), max(RETRY_PERIOD, retry_after(response) or 0.0)
             )
-        else:
+        elif response.status in _DENIED or self._command.wait:
             one.error = status_message(response) or f"the API server answered {response.status}"
+        else:
+            self._record_refusal(one, response.status, status_message(response), RETRY_PERIOD)
 
     def _record_refusal(self, one: _PodTask, status: int, message: str, again: float) -> None:
         now = self._clock.now()

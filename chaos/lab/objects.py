@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
@@ -149,23 +148,6 @@ def expression_matches(item: Object, labels: dict[str, str]) -> bool:
     if operator in ("Exists", "DoesNotExist"):
         return bool((key in labels) == (operator == "Exists"))
     raise ValueError(f"selector operator {operator} is not simulated")
-
-
-def tolerates(toleration: Object, taint: Object) -> bool:
-    """Whether a toleration with Equal or Exists tolerates the taint. k8s.io/component-helpers ToleratesTaint."""
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key") and toleration.get("value", "") == taint.get("value", ""))
-
-
-def untolerated(pod: Object, taints: Iterable[Object], effects: tuple[str, ...]) -> list[Object]:
-    """Taints with these effects that the pod does not tolerate."""
-    tolerations = pod["spec"].get("tolerations") or []
-    return [t for t in taints if t["effect"] in effects and not any(tolerates(item, t) for item in tolerations)]
 
 
 def taints_of(node: Object) -> list[Object]:

@@ -62,6 +62,7 @@ THROUGH_THE_API: list[tuple[str, dict[str, Any]]] = [
     ("scale", WEB | {"kind": "deployment", "replicas": 1}),
     ("scale", WEB | {"kind": "statefulset", "replicas": 1}),
     ("rollout-restart", WEB | {"kind": "daemonset"}),
+    ("delete-workload", WEB | {"kind": "statefulset"}),
     ("patch-budget", WEB | {"min-available": 1}),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.lab.apiserver.store import Change
+from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.apiserver.volumes import unique_name, volumes_of
 from chaos.lab.controllers.scheduler_plugins import count_intolerable_taints, node_refusal
 from chaos.lab.objects import (
@@ -25,8 +26,8 @@ from chaos.lab.objects import (
     selector_matches,
     taints_of,
     uid_of,
-    untolerated,
 )
+from chaos.lab.rules import Rules
 from chaos.lab.sim import seconds_of
 from tests.kit.invariants_world import OUT_OF_SERVICE, World, ended_now, is_mirror, target
 
@@ -275,6 +276,9 @@ def daemonsets(world: World, change: Change) -> None:
         world.violated(11, f"{name_of(pod)}: made for {name_of(node)} in spite of its taints")
 
 
+_RULES = Rules()
+
+
 def scheduler_respects_taints(world: World, change: Change) -> None:
     """Pods are bound to no node with untolerated taints; with PreferNoSchedule only if there is no other node."""
     pod, before = change.object, change.before
@@ -286,10 +290,10 @@ def scheduler_respects_taints(world: World, change: Change) -> None:
     free = [
         node
         for node in world.store.list("nodes")
-        if not node_refusal(pod, node) and not count_intolerable_taints(pod, node)
+        if not node_refusal(pod, node, _RULES) and not count_intolerable_taints(pod, node, _RULES)
     ]
     if (
-        count_intolerable_taints(pod, chosen)
+        count_intolerable_taints(pod, chosen, _RULES)
         and free
         and not pod["spec"].get("topologySpreadConstraints")
         and _small(pod)

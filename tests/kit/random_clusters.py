@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from chaos.lab.apiserver.admission import InvalidError
-from chaos.lab.apiserver.eviction import EvictionRefused
+from chaos.lab.apiserver.deletion import EvictionRefused
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster

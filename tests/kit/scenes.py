@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.lab.apiserver.eviction import EvictionRefused
+from chaos.lab.apiserver.deletion import EvictionRefused
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.metrics import STATE_FILE, state_file

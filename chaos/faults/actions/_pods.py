@@ -132,9 +132,23 @@ def is_terminating(version: Version[Pod]) -> bool:
     return version.is_deleted or version.object.metadata.deletion_timestamp is not None
 
 
+def is_disrupted(version: Version[Pod]) -> bool:
+    """Whether the pod was evicted: what an eviction sets and does is in question."""
+    return is_evicted(version) or is_terminating(version)
+
+
 def is_gone(version: Version[Pod]) -> bool:
     """Whether the pod is deleted from the API."""
     return version.is_deleted
 
 
+def _check_accepted(timeline: Timeline, step: StepRun) -> ProofResult:
+    affected = affected_pods(timeline, step)
+    statuses = [pod.get("status") for pod in affected.pods] if affected else []
+    if affected and statuses and all(isinstance(status, int) and 200 <= status < 300 for status in statuses):
+        return ProofResult(ProofStatus.PROVEN, f"the API server accepted {len(statuses)} requests", affected.seqs)
+    return no_proof("the API server was not seen to accept the requests")
+
+
+ACCEPTED = Proof("accepted", _check_accepted)
 REFUSED = Proof("refused", _check_refused)

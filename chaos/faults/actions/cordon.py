@@ -42,7 +42,7 @@ from chaos.faults.actions._nodes import (
     restore_cordon,
 )
 from chaos.faults.actions._params import NoParams
-from chaos.faults.actions._pods import affected_pods, is_evicted, is_terminating, pods_matching, refusals
+from chaos.faults.actions._pods import affected_pods, is_disrupted, pods_matching, refusals
 
 
 class CordonState(Struct, frozen=True):
@@ -124,8 +124,7 @@ def _check_drained(timeline: Timeline, step: StepRun) -> ProofResult:
     node_cordoned = check_cordoned(timeline, step)
     if node_cordoned.status is not ProofStatus.PROVEN:
         return node_cordoned
-    accept = is_terminating if step.params.get("disable-eviction") else is_evicted
-    evicted, refused = pods_matching(timeline, step, accept), refusals(timeline, step)
+    evicted, refused = pods_matching(timeline, step, is_disrupted), refusals(timeline, step)
     affected = affected_pods(timeline, step)
     if not evicted and not refused and (affected is None or affected.pods):
         return no_proof(f"{step.node} is cordoned, but no pod of it was seen to be evicted")

@@ -11,6 +11,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "command": ("command",),
     "cordon": ("cordon", "drain", "uncordon"),
     "cpu_stress": ("cpu-stress",),
+    "delete_workload": ("delete-workload",),
     "disk_read_only": ("disk-read-only",),
     "disk_slow": ("disk-slow",),
     "dns_failure": ("dns-failure",),

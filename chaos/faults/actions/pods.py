@@ -16,6 +16,7 @@ from chaos.core.node_mark import NodeName
 from chaos.core.permission import permissions_on
 from chaos.core.timeline import Version
 from chaos.faults.actions._pods import (
+    ACCEPTED,
     REFUSED,
     GraceParams,
     PodParams,
@@ -103,9 +104,12 @@ DELETE_POD = _pod_action(
     GraceParams,
     _prepare_with_grace,
     _ENDED,
+    REFUSED,
     name="delete-pod",
     summary="delete pods of the node, with their grace period",
-    description="Budgets are not checked, and no DisruptionTarget condition is set.",
+    description="""
+    Budgets are not checked, and no DisruptionTarget condition is set. A refusal is recorded as a result.
+    """,
     example="{name: delete, action: delete-pod, target: victim, with: {namespace: default, selector: app=agent}}",
 )
 FORCE_DELETE_POD = _pod_action(
@@ -113,6 +117,7 @@ FORCE_DELETE_POD = _pod_action(
     PodParams,
     partial(_prepare, grace=0),
     prove_pods("gone", is_gone, "are gone from the API"),
+    ACCEPTED,
     name="force-delete-pod",
     summary="delete pods of the node with grace period 0: their containers may still run",
     description="""
@@ -137,6 +142,7 @@ REMOVE_FINALIZERS = _pod_action(
     PodParams,
     _prepare,
     prove_pods("without-finalizers", _has_no_finalizers, "have no finalizers"),
+    ACCEPTED,
     name="remove-finalizers",
     summary="remove all finalizers from pods of the node",
     description="A terminating pod that only waits for its finalizers is deleted at once.",

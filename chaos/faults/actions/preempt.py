@@ -41,6 +41,8 @@ _CLASSES = resource_path("scheduling.k8s.io/v1", "priorityclasses")
 _CREATE_STATUSES = (201, 409)  # 409: a request without a response had arrived
 _DELETE_STATUSES = (200, 202, 404)
 _CRITICAL = "system-node-critical", 2_000_001_000  # a built-in class and its value
+_PREFIX = "nodefall-"  # of the pod's name
+_REJECTIONS = ("OutOfcpu", "UnexpectedAdmissionError")  # by a kubelet that preempts nothing
 _REASON = "Preempting"  # of a pod's status, and of the Event about it
 _BY_KUBELET = "Pod was preempted by Kubelet to accommodate a critical pod."
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)", re.ASCII)
@@ -107,6 +109,22 @@ def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
                 return ProofResult(ProofStatus.PROVEN, f"the {by} preempted {pod.metadata.name}", (version.seq,))
     found = _find_event(timeline, step) if by == "kubelet" else None
     return found or no_proof(f"no pod of {step.node} was seen to be preempted")
+
+
+def _check_unfit(timeline: Timeline, step: StepRun) -> ProofResult:
+    """Proven by the step's pod, which fits on the node only by preemption: whether any follows is in question."""
+    by_kubelet = step.params.get("by") == "kubelet"
+    for pods in timeline.pods.values():
+        if not pods.first.object.metadata.name.startswith(_PREFIX) or pods.first.t < step.begin:
+            continue
+        for version in pods:
+            pod, placed = version.object, pod_condition(version.object, "PodScheduled")
+            rejected = by_kubelet and pod.status is not None and (pod.status.reason or "") in _REJECTIONS
+            unscheduled = not by_kubelet and placed is not None and placed.reason == "Unschedulable"
+            if version.t <= step.until and (rejected or unscheduled):
+                because = f"{pod.metadata.name} did not fit on {step.node} beside its pods"
+                return ProofResult(ProofStatus.PROVEN, because, (version.seq,))
+    return no_proof(f"no pod of the step was seen that does not fit on {step.node}")
 
 
 def _find_event(timeline: Timeline, step: StepRun) -> ProofResult | None:
@@ -181,7 +199,7 @@ def _prepare(target: Target, params: Params) -> PreemptState:
     if cpu > allocatable:
         raise Unsupported(f"{target.node} has {allocatable:g}m of CPU for all pods", hint="request less cpu")
     return PreemptState(
-        f"nodefall-{target.tag}",
+        f"{_PREFIX}{target.tag}",
         target.node,
         f"{cpu:.0f}m",
         params.by,
@@ -223,7 +241,7 @@ ACTION = Action(
     state=PreemptState,
     undo_kind=UndoKind.RESTORES,
     on_host=False,
-    proofs=(Proof("preempted", _check_preempted),),
+    proofs=(Proof("preempted", _check_preempted), Proof("unfit", _check_unfit)),
     needs=_needs,
     prepare=_prepare,
     program=_program,

@@ -18,7 +18,10 @@ from chaos.lab.rules.control_plane import ApiServerRules
 from chaos.lab.sim import SimClock
 
 PREFIX = "lab.nodefall.dev/"
-_BEHAVIOUR = ("starts-after", "ready-after", "runs-for", "stops-after", "exit-code", "ignores-sigterm")
+_BEHAVIOUR = (
+    *("starts-after", "ready-after", "runs-for", "stops-after", "exit-code", "ignores-sigterm"),
+    "exceeds-limit-after",
+)
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PERCENT = re.compile(r"(100|[0-9]{1,2})%", re.ASCII)
 _MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")

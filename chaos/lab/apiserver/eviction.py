@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chaos.lab.apiserver.registry import ForbiddenError, Registry, check_preconditions
+from chaos.lab.apiserver.deletion import EvictionRefused, budgets_of, check_preconditions, is_protected
+from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import NotFoundError, clone
 from chaos.lab.objects import (
     Object,
@@ -11,7 +12,6 @@ from chaos.lab.objects import (
     is_ready,
     labels_of,
     name_of,
-    selector_matches,
     set_condition,
     uid_of,
 )
@@ -19,14 +19,6 @@ from chaos.lab.rules.control_plane import EvictionApiRules
 from chaos.lab.sim import SimClock
 
 ATTEMPTS = 20
-
-
-class EvictionRefused(RuntimeError):
-    """Error 429, 500 or 504. ``retry_after`` in seconds, 0 for no such header; ``cause`` empty for none."""
-
-    def __init__(self, code: int, message: str, cause: str = "", retry_after: int = 0) -> None:
-        super().__init__(message)
-        self.code, self.cause, self.retry_after = code, cause, retry_after
 
 
 class BudgetBusy(EvictionRefused):
@@ -49,6 +41,7 @@ class Evictions:
         self._sim, self._registry, self._store = sim, registry, registry.store
         self._rules = registry.rules.eviction_api
         self._last_decrements: dict[str, float] = {}
+        self._refused: set[str] = set()
 
     def evict(self, namespace: str, name: str, options: Object | None = None, dry_run: bool = False) -> None:
         """Evict a pod with DeleteOptions. Raises EvictionRefused, NotFoundError, ForbiddenError, ConflictError."""
@@ -59,22 +52,21 @@ class Evictions:
         if is_deleting(pod) or pod["status"].get("phase") in self._rules.exempt_phases:
             self._delete(pod, options, dry_run)
             return
-        budgets = self._budgets(pod)
+        budgets = budgets_of(self._store, pod, heeds_selectors=self._rules.heeds_selectors)
         if len(budgets) > 1 and self._rules.refuses_several_budgets:
             raise EvictionRefused(500, self._rules.multiple_budgets_message)
         checks_budget = budgets and self._rules.checks_budgets
         if checks_budget and (
-            is_ready(pod) or not (self._rules.heeds_unhealthy_policy and _can_evict_unhealthy(budgets[0]))
+            is_ready(pod) or not (self._rules.heeds_unhealthy_policy and _can_evict_unhealthy(budgets[0], self._rules))
         ):
-            self._decrement_budget(pod, budgets[0], dry_run)
+            if uid_of(pod) in self._refused and self._rules.refusals_are_final:
+                raise EvictionRefused(self._rules.refusal_code, self._rules.refusal_message)
+            try:
+                self._decrement_budget(pod, budgets[0], dry_run)
+            except EvictionRefused:
+                self._refused.add(uid_of(pod))
+                raise
         self._delete(pod, options, dry_run)
-
-    def _budgets(self, pod: Object) -> list[Object]:
-        return [
-            budget
-            for budget in self._store.list("poddisruptionbudgets", pod["metadata"]["namespace"])
-            if selector_matches(budget["spec"].get("selector"), labels_of(pod))
-        ]
 
     def _decrement_budget(self, pod: Object, budget: Object, dry_run: bool) -> None:
         """Take one disruption from the budget. EVI checkAndDecrement."""
@@ -104,13 +96,16 @@ class Evictions:
         now, rules = self._sim.timestamp(), self._rules
         target = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
         target |= {"reason": rules.disruption_target_reason, "message": rules.disruption_target_message}
-        self._store.patch_status("pods", metadata["namespace"], name_of(pod), lambda it: set_condition(it, target, now))
-        self._registry.delete("pods", metadata["namespace"], name_of(pod), options.get("gracePeriodSeconds"))
+        key = metadata["namespace"], name_of(pod)
+        if rules.adds_disruption_target:
+            self._store.patch_status("pods", *key, lambda it: set_condition(it, target, now))
+        if rules.deletes:
+            self._registry.delete("pods", *key, options.get("gracePeriodSeconds", rules.grace_period_seconds))
 
 
-def _can_evict_unhealthy(budget: Object) -> bool:
+def _can_evict_unhealthy(budget: Object, rules: EvictionApiRules) -> bool:
     """Whether eviction of an unready pod does not use the budget: spec.unhealthyPodEvictionPolicy."""
-    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+    if budget["spec"].get("unhealthyPodEvictionPolicy", rules.default_unhealthy_policy) == "AlwaysAllow":
         return True
     status = budget["status"]
     return bool(status["currentHealthy"] >= status["desiredHealthy"] > 0)
@@ -128,7 +123,7 @@ def check_budget(budget: Object, rules: EvictionApiRules) -> None:
         reason = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise ForbiddenError(reason, "poddisruptionbudget.policy", name)
     if status["disruptionsAllowed"] == 0:
-        raise EvictionRefused(429, rules.refusal_message, _cause(budget))
+        raise EvictionRefused(rules.refusal_code, rules.refusal_message, _cause(budget))
 
 
 def _cause(budget: Object) -> str:
@@ -139,3 +134,24 @@ def _cause(budget: Object) -> str:
         return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {reason}"
     healthy, desired = status["currentHealthy"], status["desiredHealthy"]
     return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+
+
+def before_deletion(registry: Registry, plural: str, namespace: str, name: str) -> None:
+    """What a client's DELETE does first: nothing, but by the rules. Raises EvictionRefused."""
+    rules, obj = registry.rules.api_server, registry.store.get(plural, namespace, name)
+    if obj is None or is_deleting(obj):
+        return
+    if rules.deletion_heeds_budgets and plural != "namespaces":
+        labels = labels_of(obj) if plural == "pods" else _labels_of_pods(obj)
+        if is_protected(registry.store, {"metadata": {"namespace": namespace, "labels": labels}}):
+            raise EvictionRefused(429, registry.rules.eviction_api.refusal_message)
+    if rules.deletion_adds_disruption_target and plural == "pods":
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByUser", "message": ""}
+        now = registry.sim.timestamp()
+        registry.store.patch_status("pods", namespace, name, lambda it: set_condition(it, target, now))
+
+
+def _labels_of_pods(workload: Object) -> dict[str, str]:
+    template: Object = (workload.get("spec") or {}).get("template") or {}
+    labels: dict[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return labels

@@ -24,8 +24,9 @@ from chaos.lab.apiserver.admission_workloads import (
     check_workload_update,
     new_status,
 )
+from chaos.lab.apiserver.deletion import check_preconditions, with_policy
 from chaos.lab.apiserver.pods import add_topology_labels, check_pod_update, check_sleep, violation
-from chaos.lab.apiserver.store import ConflictError, NotFoundError, Store, clone
+from chaos.lab.apiserver.store import NotFoundError, Store, clone
 from chaos.lab.objects import Object, is_deleting, is_terminal, name_of, namespace_of, node_of, uid_of
 from chaos.lab.rules import Rules
 from chaos.lab.sim import SimClock, rfc3339
@@ -42,7 +43,6 @@ _WITH_GENERATION = frozenset(
     {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
     | {"cronjobs", "networkpolicies"}
 )
-FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}  # propagationPolicy to finalizer
 
 
 class ForbiddenError(PermissionError):
@@ -145,9 +145,9 @@ class Registry:
         stored = self.store.update(plural, new, expect, options.dry_run)
         if options.dry_run:
             return stored
-        if is_deleting(stored) and not stored["metadata"].get("finalizers") and before["metadata"].get("finalizers"):
-            return self._finish(plural, stored)
-        return stored
+        freed = before["metadata"].get("finalizers") and not stored["metadata"].get("finalizers")
+        late = self.rules.api_server.freeing_delay if plural == "pods" else 0.0
+        return self._finish(plural, stored, late) if is_deleting(stored) and freed else stored
 
     def delete(
         self,
@@ -166,7 +166,7 @@ class Registry:
         check_preconditions(obj, preconditions or {})
         if options.dry_run:
             return obj
-        obj = _with_policy(obj, options.propagation)
+        obj = with_policy(obj, options.propagation)
         if plural == "pods":
             return self._delete_pod(obj, grace)
         if plural == "namespaces":
@@ -177,8 +177,8 @@ class Registry:
 
     def _delete_pod(self, pod: Object, grace: int | None) -> Object:
         rules = self.rules.api_server
-        default = pod["spec"].get("terminationGracePeriodSeconds", rules.default_termination_grace_period_seconds)
-        seconds = default if grace is None else grace
+        own = pod["spec"].get("terminationGracePeriodSeconds", rules.default_termination_grace_period_seconds)
+        seconds = max(own, rules.minimum_grace_period_seconds) if grace is None else grace
         if is_terminal(pod) or not node_of(pod):
             seconds = 0
         current = pod["metadata"].get("deletionGracePeriodSeconds")
@@ -189,13 +189,14 @@ class Registry:
             return self._remove_at_once(marked)
         if rules.terminating_pods_expire:
             self.sim.after(seconds, self._remove_at_once, marked)
-        return self._finish("pods", marked) if seconds == 0 else marked
+        late = rules.force_deletion_delay if node_of(pod) and not is_terminal(pod) else 0.0
+        return marked if seconds > 0 else self._finish("pods", marked, late)
 
     def _remove_at_once(self, pod: Object) -> Object:
         """Remove the pod although its containers may run."""
-        found = self.store.get("pods", namespace_of(pod), name_of(pod))
-        if found is not None and uid_of(found) == uid_of(pod):
-            self.store.remove("pods", namespace_of(pod), name_of(pod))
+        key = namespace_of(pod), name_of(pod)
+        if (found := self.store.get("pods", *key)) is not None and uid_of(found) == uid_of(pod):
+            self.store.remove("pods", *key)
         return pod
 
     def _delete_namespace(self, namespace: Object) -> Object:
@@ -218,11 +219,15 @@ class Registry:
         metadata["deletionGracePeriodSeconds"] = grace
         return self.store.update(plural, marked)
 
-    def _finish(self, plural: str, obj: Object) -> Object:
+    def _finish(self, plural: str, obj: Object, late: float = 0.0) -> Object:
         metadata = obj["metadata"]
-        if metadata.get("finalizers") or (plural == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0):
+        held = metadata.get("finalizers") and (plural != "pods" or self.rules.api_server.finalizers_hold_pods)
+        if held or (plural == "pods" and metadata.get("deletionGracePeriodSeconds", 0) > 0):
             return obj
-        return self.store.remove(plural, metadata.get("namespace", ""), metadata["name"])
+        if not late:
+            return self.store.remove(plural, metadata.get("namespace", ""), metadata["name"])
+        self.sim.after(late, self._remove_at_once, obj)
+        return obj
 
     def _restore_server_fields(self, plural: str, new: Object, before: Object) -> None:
         old = before["metadata"]
@@ -261,16 +266,6 @@ class Registry:
         return obj
 
 
-def check_preconditions(obj: Object, preconditions: Object) -> None:
-    """Compare uid and resourceVersion with a client's preconditions. Raises ConflictError."""
-    for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        value, found = preconditions.get(field), obj["metadata"].get(field)
-        if value is not None and value != found:
-            raise ConflictError(
-                f"the {label} in the precondition ({value}) does not match the {label} in record ({found})"
-            )
-
-
 def _with_status(plural: str, before: Object, new: Object) -> Object:
     """``before`` with the status of ``new``, and for a Node with its annotations, which kubelets write so
     (nodeStatusStrategy in pkg/registry/core/node/strategy.go). Other metadata is not simulated here.
@@ -281,15 +276,6 @@ def _with_status(plural: str, before: Object, new: Object) -> Object:
         if annotations := new["metadata"].get("annotations"):
             result["metadata"]["annotations"] = annotations
     return result
-
-
-def _with_policy(obj: Object, propagation: str) -> Object:
-    """The object with the finalizer for its propagation policy. deletionFinalizersForGarbageCollection."""
-    before = obj["metadata"].get("finalizers") or []
-    after = [item for item in before if item not in FINALIZERS.values()]
-    if propagation in FINALIZERS:
-        after.append(FINALIZERS[propagation])
-    return obj if after == before else {**obj, "metadata": {**obj["metadata"], "finalizers": after}}
 
 
 def _check_immutable(plural: str, new: dict[str, Any], old: dict[str, Any]) -> None:

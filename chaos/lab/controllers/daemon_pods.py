@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.store import Change
+from chaos.lab.apiserver.tolerations import DEFAULT, untolerated
 from chaos.lab.controllers.workload import revision_of
 from chaos.lab.objects import (
     Object,
@@ -24,8 +25,8 @@ from chaos.lab.objects import (
     namespace_of,
     node_of,
     taints_of,
-    untolerated,
 )
+from chaos.lab.rules import TolerationRules
 
 
 class Eligibility(NamedTuple):
@@ -38,8 +39,8 @@ class Eligibility(NamedTuple):
 class EligibilityCache:
     """Cache for one prototype, valid until a node's labels or spec are written."""
 
-    def __init__(self, prototype: Object) -> None:
-        self.prototype = prototype
+    def __init__(self, prototype: Object, rules: TolerationRules = DEFAULT) -> None:
+        self.prototype, self._rules = prototype, rules
         self._nodes: dict[str, tuple[Object, Object | None, Eligibility]] = {}
 
     def of(self, node: Object) -> Eligibility:
@@ -54,8 +55,8 @@ class EligibilityCache:
             return Eligibility(should_run=False, should_continue_running=False)
         taints = taints_of(node)
         return Eligibility(
-            should_run=not untolerated(self.prototype, taints, ("NoSchedule", "NoExecute")),
-            should_continue_running=not untolerated(self.prototype, taints, ("NoExecute",)),
+            should_run=not untolerated(self.prototype, taints, ("NoSchedule", "NoExecute"), self._rules),
+            should_continue_running=not untolerated(self.prototype, taints, ("NoExecute",), self._rules),
         )
 
 

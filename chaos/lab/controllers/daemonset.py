@@ -96,7 +96,8 @@ class DaemonSets(WorkloadController):
             self._sets[uid_of(owner)] = DaemonPods(self._list_owned(owner))
         owned_pods, generation = self._sets[uid_of(owner)], owner["metadata"]["generation"]
         if owned_pods.generation != generation or owned_pods.eligibility.prototype != prototype:
-            owned_pods.eligibility, owned_pods.generation = EligibilityCache(prototype), generation
+            owned_pods.eligibility = EligibilityCache(prototype, self._registry.rules.tolerations)
+            owned_pods.generation = generation
             owned_pods.stale.update(map(name_of, self._store.list("nodes")))
         return owned_pods
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from chaos.lab.apiserver.deletion import is_protected
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import Change, clone
 from chaos.lab.controllers.replicaset import limits_of, new_replicas, old_replicas
@@ -96,9 +97,15 @@ class Deployments(WorkloadController):
         desired = new_replicas(limits, new["spec"]["replicas"], total + new["spec"]["replicas"])
         if self._scale(owner, new, desired):
             return new
+        if self.kind in self._registry.rules.workloads.rollouts_heed_budgets and self._is_protected(old):
+            return new
         for name, replicas in old_replicas(limits, new, old).items():
             self._scale(owner, next(item for item in old if name_of(item) == name), replicas)
         return new
+
+    def _is_protected(self, sets: list[Object]) -> bool:
+        pods = (pod for item in sets for pod in self._store.list_controlled("pods", uid_of(item)))
+        return any(is_protected(self._store, pod) for pod in pods)
 
     def _create_set(self, owner: Object, replicas: int, old: list[Object]) -> Object:
         digest = template_hash(owner["spec"]["template"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from chaos.lab.apiserver.deletion import budgets_of
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry
@@ -20,10 +21,8 @@ from chaos.lab.objects import (
     is_deleting,
     is_ready,
     is_terminal,
-    labels_of,
     name_of,
     namespace_of,
-    selector_matches,
     set_condition,
     uid_of,
 )
@@ -57,22 +56,20 @@ class Disruption:
         if change.plural == "poddisruptionbudgets" and change.type != "DELETED":
             self._queue.add((namespace_of(obj), name_of(obj)), late)
         elif change.plural == "pods":
-            for budget in self._store.list("poddisruptionbudgets", change.key[0]):
-                if selector_matches(budget["spec"].get("selector"), labels_of(obj)):
-                    self._queue.add((namespace_of(budget), name_of(budget)), late)
+            for budget in budgets_of(self._store, obj, heeds_selectors=self._rules.heeds_selectors):
+                self._queue.add((namespace_of(budget), name_of(budget)), late)
 
     def _sync(self, key: tuple[str, str]) -> None:
         budget = self._store.get("poddisruptionbudgets", *key)
         if budget is None:
             return
         selector = budget["spec"].get("selector")
-        pods = self._store.pods_matching(key[0], selector)
+        pods = self._store.pods_matching(key[0], selector if self._rules.heeds_selectors else {})
         if not pods:
             self._recorder.emit("PodDisruptionBudget", budget, "NoPods", "No matching pods found")
         try:
-            expected, desired = expected_pod_counts(
-                budget["spec"], len(pods), self._expected_scale(budget, pods), self._rules.round_percentage
-            )
+            scale = self._expected_scale(budget, pods) if self._rules.expects_scale else len(pods)
+            expected, desired = expected_pod_counts(self._spec(budget), len(pods), scale, self._rules.round_percentage)
         except SyncFailedError as error:
             self._fail(budget, str(error))
             return
@@ -80,7 +77,7 @@ class Disruption:
         healthy = sum(self._is_healthy(pod) and name_of(pod) not in disrupted for pod in pods)
         status: Object = {
             "observedGeneration": budget["metadata"]["generation"],
-            "disruptionsAllowed": max(0, healthy - desired) if expected > 0 else 0,
+            "disruptionsAllowed": max(0, healthy - desired + self._rules.extra_disruptions) if expected > 0 else 0,
             "currentHealthy": healthy,
             "desiredHealthy": desired,
             "expectedPods": expected,
@@ -90,6 +87,12 @@ class Disruption:
         sufficient, insufficient = self._rules.disruption_allowed_reasons
         reason = sufficient if status["disruptionsAllowed"] > 0 else insufficient
         self._write(budget, status, reason, "")
+
+    def _spec(self, budget: Object) -> Object:
+        spec: Object = budget["spec"]
+        if self._rules.reads_percentages:
+            return spec
+        return {key: int(value[:-1]) if isinstance(value, str) else value for key, value in spec.items()}
 
     def _is_healthy(self, pod: Object) -> bool:
         ready = is_ready(pod) or self._rules.counts_unready
@@ -154,7 +157,7 @@ class Disruption:
             group = reference["apiVersion"].partition("/")[0]
             raise SyncFailedError(f"{kind}s.{group} does not implement the scale subresource")
         owner = self._store.get(plural, namespace, reference["name"])
-        above = controller_of(owner) if owner is not None else None
+        above = controller_of(owner) if owner is not None and self._rules.finds_deployments else None
         return self._store.get("deployments", namespace, above["name"]) if above is not None else owner
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from chaos.lab.apiserver.deletion import FINALIZERS, is_protected
 from chaos.lab.apiserver.index import Key
 from chaos.lab.apiserver.pods import observed_generation
-from chaos.lab.apiserver.registry import CLUSTER_WIDE, FINALIZERS, Registry, WriteOptions
+from chaos.lab.apiserver.registry import CLUSTER_WIDE, Registry, WriteOptions
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError, clone
 from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects import (
@@ -28,7 +29,7 @@ from chaos.lab.objects import (
     taints_of,
     uid_of,
 )
-from chaos.lab.sim import SimClock, Timer
+from chaos.lab.sim import SimClock, Timer, seconds_of
 
 _OWNED_PLURALS = ("replicasets", "controllerrevisions", "pods", "leases", "endpointslices", "persistentvolumeclaims")
 
@@ -66,13 +67,17 @@ class GarbageCollector:
             for item in self._store.list_owned(owned, owner):
                 if policy == "Orphan":
                     self._orphan(owned, item, owner)
-                elif not is_deleting(item):
+                elif not is_deleting(item) and not self._is_spared(owned, item):
                     options = WriteOptions(
                         propagation="Foreground" if policy and self._has_dependents(item) else "Background"
                     )
                     self._registry.delete(owned, namespace_of(item), name_of(item), options=options)
         if plural and not self._has_blocking_dependents(owner):
             self._remove_finalizers(plural, obj)
+
+    def _is_spared(self, plural: str, item: Object) -> bool:
+        heeds_budgets = self._registry.rules.workloads.collection_heeds_budgets
+        return heeds_budgets and plural == "pods" and is_protected(self._store, item)
 
     def _has_dependents(self, obj: Object) -> bool:
         return any(self._store.list_owned(plural, uid_of(obj)) for plural in _OWNED_PLURALS)
@@ -192,6 +197,10 @@ class PodGarbageCollector:
         if self._rules.collects_out_of_service:
             all_ = self._rules.out_of_service_needs_deletion
             self._collect_out_of_service(deleting if all_ else self._store.list("pods"))
+        if self._rules.collects_unready:
+            self._collect_unready(deleting)
+        if self._rules.pod_ttl is not None:
+            self._collect_old(self._rules.pod_ttl)
         if self._rules.collects_orphans:
             self._collect_orphans(set(absent), orphans)
         for pod in deleting:
@@ -227,6 +236,17 @@ class PodGarbageCollector:
     def _drop_out_of_service(self, node: Object) -> None:
         node["spec"]["taints"] = [t for t in taints_of(node) if t["key"] != self._rules.out_of_service_taint]
 
+    def _collect_unready(self, deleting: list[Object]) -> None:
+        for pod in deleting:
+            node = self._store.get("nodes", "", node_of(pod)) if node_of(pod) else None
+            if node is not None and condition_status(node, "Ready") != "True":
+                self._remove(pod, "unready")
+
+    def _collect_old(self, ttl: float) -> None:
+        for pod in self._store.list("pods"):
+            if node_of(pod) and self._sim.now - seconds_of(pod["metadata"]["creationTimestamp"]) > ttl:
+                self._remove(pod, "old")
+
     def _collect_orphans(self, absent: set[str], orphans: list[Object]) -> None:
         """Delete pods of nodes that are missing in this loop and were missing 40 s before, whatever was in between.
 
@@ -255,8 +275,8 @@ class PodGarbageCollector:
         key, now = (namespace_of(pod), name_of(pod)), self._sim.timestamp()
 
         def fail(obj: Object) -> None:
-            obj["status"]["phase"] = "Failed"
-            if reason == "orphaned":
+            obj["status"]["phase"] = self._rules.terminal_phase
+            if reason == "orphaned" and self._rules.adds_disruption_target:
                 new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
                 new |= observed_generation(obj, self._registry.spec)
                 reason_text = self._rules.disruption_target_reason

@@ -97,6 +97,8 @@ class Jobs(WorkloadController):
             self._untrack(pod)
 
     def sync(self, owner: Object) -> None:
+        if not self._registry.rules.workloads.jobs_heed_failure_policy:
+            owner = {**owner, "spec": {**owner["spec"], "podFailurePolicy": None}}
         if any(condition_status(owner, type_) == "True" for type_ in _FINISHED_TYPES):
             self._records.pop(uid_of(owner), None)
             self._expire(owner)

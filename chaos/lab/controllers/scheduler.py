@@ -45,7 +45,7 @@ class Scheduler:
         self._nominated_pods: set[Key] = set()  # pending until their victims are gone
         self._dirty_pods: set[Key] = set()  # since the last pass
         self._dirty_nodes: set[str] = set()
-        self._snapshot = Snapshot()
+        self._snapshot = Snapshot(registry.rules)
         self._rankings = RankingCache(self._snapshot)
         self._volumes = VolumeBinding(registry.store)
         self._queue: WorkQueue[str] = WorkQueue(sim, self._run, 0.003, 0.012)
@@ -66,7 +66,8 @@ class Scheduler:
             return
         if change.plural == "nodes":
             self._dirty_nodes.add(name_of(change.object))
-        if change.plural != "nodes" or change.before is None or _is_relevant(change.before, change.object):
+        retries = change.plural != "nodes" or self._registry.rules.scheduler.retries_on_node_changes
+        if change.before is None or (retries and _is_relevant(change)):
             self._queue.add("")
 
     def _on_pod_change(self, change: Change) -> None:
@@ -131,12 +132,16 @@ class Scheduler:
         self._dirty_pods.clear()
 
     def _without_ignored_taints(self, node: Object) -> Object:
-        """The node without the taints that the scheduler ignores."""
-        ignored = self._registry.rules.scheduler.ignored_effects
-        if not ignored:
+        """The node without the taints that the scheduler ignores, and with those that it remembers."""
+        rules = self._registry.rules.scheduler
+        if not rules.ignored_effects and not rules.remembers_taints:
             return node
+        known = self._snapshot.nodes.get(name_of(node), {}) if rules.remembers_taints else {}
+        past = [item for item in taints_of(known) if _KUBERNETES_PREFIX not in item["key"]]
         taints = [
-            item for item in taints_of(node) if item["effect"] not in ignored or _KUBERNETES_PREFIX in item["key"]
+            item
+            for item in [*taints_of(node), *(item for item in past if item not in taints_of(node))]
+            if item["effect"] not in rules.ignored_effects or _KUBERNETES_PREFIX in item["key"]
         ]
         return {**node, "spec": {**node["spec"], "taints": taints}}
 
@@ -198,7 +203,7 @@ class Scheduler:
     def _preempt(self, pod: Object, snapshot: Snapshot) -> None:
         """Delete the victims and nominate the pod for their node; it is pending until they are gone."""
         found = select_candidate(pod, snapshot, self._store.list("poddisruptionbudgets"))
-        if found is None:
+        if found is None or not snapshot.rules.scheduler.preempts:
             return
         node, victims = found
         for victim in victims:
@@ -208,10 +213,12 @@ class Scheduler:
 
     def _evict(self, pod: Object, victim: Object, node: str) -> None:
         key, now = (namespace_of(victim), name_of(victim)), self._sim.timestamp()
+        rules = self._registry.rules.scheduler
         new: Object = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None}
-        new |= observed_generation(victim, self._registry.spec) | {"reason": "PreemptionByScheduler"}
-        new |= {"message": "default-scheduler: preempting to accommodate a higher priority pod"}
-        self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
+        new |= observed_generation(victim, self._registry.spec) | {"reason": rules.disruption_target_reason}
+        new |= {"message": rules.disruption_target_message}
+        if rules.adds_disruption_target:
+            self._store.patch("pods", *key, lambda obj: set_condition(obj, new, now))
         self._recorder.emit("Pod", victim, "Preempted", f"Preempted by pod {uid_of(pod)} on node {node}")
         self._registry.delete("pods", *key, None, {"uid": uid_of(victim)})
 
@@ -228,7 +235,10 @@ class Scheduler:
         self._recorder.emit("Pod", pod, "FailedScheduling", text, type_="Warning")
 
 
-def _is_relevant(before: Object, after: Object) -> bool:
-    """Whether a change of the node can make a pod fit."""
+def _is_relevant(change: Change) -> bool:
+    """Whether a change can make a pod fit: of a node, only some."""
+    before, after = change.before, change.object
+    if change.plural != "nodes" or before is None:
+        return True
     is_cordon_change = before["spec"].get("unschedulable") != after["spec"].get("unschedulable")
     return is_cordon_change or taints_of(before) != taints_of(after) or labels_of(before) != labels_of(after)

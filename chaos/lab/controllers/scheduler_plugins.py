@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from chaos.lab.apiserver.store import Store
+from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.apiserver.volumes import (
     SELECTED_NODE,
     claims_used_by,
@@ -36,10 +37,9 @@ from chaos.lab.objects import (
     requests_of,
     selector_matches,
     taints_of,
-    tolerates,
     uid_of,
-    untolerated,
 )
+from chaos.lab.rules import Rules
 
 _UNSCHEDULABLE = "node(s) were unschedulable"
 _TAINTS = "node(s) had untolerated taint(s)"
@@ -72,21 +72,21 @@ def fit_error_message(total: int, rejected: Counter[str]) -> str:
 
 def refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
     """Reason why the node does not fit the pod, empty if it fits."""
-    if reason := node_refusal(pod, node) or resource_refusal(requests_of(pod), node, snapshot):
+    if reason := node_refusal(pod, node, snapshot.rules) or resource_refusal(requests_of(pod), node, snapshot):
         return reason
     return "" if Spread(pod, snapshot).allows(domains_of(pod, node)) else _SPREAD
 
 
-def node_refusal(pod: Object, node: Object) -> str:
+def node_refusal(pod: Object, node: Object, rules: Rules) -> str:
     """Reason why the node does not fit the pod, whatever runs on the node; empty if there is none."""
-    unschedulable = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
-    if node["spec"].get("unschedulable") and not any(
-        tolerates(item, unschedulable) for item in pod["spec"].get("tolerations") or []
-    ):
-        return _UNSCHEDULABLE
-    if untolerated(pod, taints_of(node), ("NoSchedule", "NoExecute")):
+    scheduler, tolerations = rules.scheduler, rules.tolerations
+    if node["spec"].get("unschedulable") and scheduler.heeds_unschedulable:
+        unschedulable = {"key": UNSCHEDULABLE, "effect": "NoSchedule"}
+        if untolerated(pod, [unschedulable], ("NoSchedule",), tolerations):
+            return _UNSCHEDULABLE
+    if untolerated(pod, taints_of(node), scheduler.filtered_effects, tolerations):
         return _TAINTS
-    return "" if matches_node(pod, node) else _AFFINITY
+    return "" if matches_node(pod, node) or not scheduler.heeds_node_selectors else _AFFINITY
 
 
 def resource_refusal(requests: dict[str, int], node: Object, snapshot: Snapshot) -> str:
@@ -94,7 +94,7 @@ def resource_refusal(requests: dict[str, int], node: Object, snapshot: Snapshot)
     name = name_of(node)
     if snapshot.pod_counts[name] >= allocatable_pods(node):
         return _FULL
-    for resource, amount in requests.items():
+    for resource, amount in requests.items() if snapshot.rules.scheduler.heeds_requests else ():
         if amount and snapshot.requested[name, resource] + amount > allocatable_amount(node, resource):
             return f"Insufficient {resource}"
     return ""
@@ -103,12 +103,15 @@ def resource_refusal(requests: dict[str, int], node: Object, snapshot: Snapshot)
 def score(pod: Object, node: Object, snapshot: Snapshot) -> tuple[int, int, int]:
     """PreferNoSchedule taints, matching pods in the node's domains, pods on the node. The lowest score is the best."""
     spread = Spread(pod, snapshot).count_matching(domains_of(pod, node))
-    return count_intolerable_taints(pod, node), spread, snapshot.pod_counts[name_of(node)]
+    return count_intolerable_taints(pod, node, snapshot.rules), spread, snapshot.pod_counts[name_of(node)]
 
 
-def count_intolerable_taints(pod: Object, node: Object) -> int:
+def count_intolerable_taints(pod: Object, node: Object, rules: Rules) -> int:
     """Number of the node's PreferNoSchedule taints that the pod does not tolerate."""
-    return len(untolerated(pod, taints_of(node), ("PreferNoSchedule",)))
+    taints = taints_of(node)
+    scored = [taint for taint in taints if taint["effect"] in rules.scheduler.scored_effects]
+    attracted = len(taints) if rules.scheduler.tolerations_attract else 0
+    return len(untolerated(pod, scored, rules.scheduler.scored_effects, rules.tolerations)) - attracted
 
 
 Domains = tuple[str | None, ...]
@@ -128,6 +131,7 @@ class Spread:
             (item, snapshot.domains(pod, item), selector_matches(item.get("labelSelector"), labels_of(pod)))
             for item in pod["spec"].get("topologySpreadConstraints") or []
         ]
+        self._packs = snapshot.rules.scheduler.packs_pods
         self._min_matches = [min(counts.values(), default=0) for _, counts, _ in self._constraints]
 
     def allows(self, domains: Domains) -> bool:
@@ -135,7 +139,7 @@ class Spread:
         for (item, counts, matches_itself), least, domain in zip(
             self._constraints, self._min_matches, domains, strict=True
         ):
-            if item.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule":
+            if self._packs or item.get("whenUnsatisfiable", "DoNotSchedule") != "DoNotSchedule":
                 continue
             if domain is None or counts[domain] + matches_itself - least > item["maxSkew"]:
                 return False
@@ -143,9 +147,10 @@ class Spread:
 
     def count_matching(self, domains: Domains) -> int:
         """Number of matching pods in these domains."""
-        return sum(
+        matching = sum(
             counts.get(domain or "", 0) for (_, counts, _), domain in zip(self._constraints, domains, strict=True)
         )
+        return -matching if self._packs else matching
 
 
 _CONFLICT = "node(s) didn't match PersistentVolume's node affinity"  # binder.go ErrReasonNodeConflict, since #129887

@@ -108,8 +108,9 @@ class _Ranking:
         if node is None:
             return
         if name not in self._taint_counts:
-            fits = not node_refusal(self._pod, node)
-            self._taint_counts[name] = count_intolerable_taints(self._pod, node) if fits else None
+            rules = snapshot.rules
+            fits = not node_refusal(self._pod, node, rules)
+            self._taint_counts[name] = count_intolerable_taints(self._pod, node, rules) if fits else None
         taints = self._taint_counts[name]
         if taints is not None and not resource_refusal(self._requests, node, snapshot):
             domains, level = domains_of(self._pod, node), (taints, snapshot.pod_counts[name])
@@ -153,7 +154,8 @@ def _has_terminating_victims(pod: Object, snapshot: Snapshot) -> bool:
 
 def _select_victims(pod: Object, node: Object, snapshot: Snapshot, budgets: list[Object]) -> list[Object]:
     """Pods of lower priority, without those that can be spared: pods that budgets protect first, then by priority."""
-    lower = [other for other in snapshot.pods_on(name_of(node)) if _priority(other) < _priority(pod)]
+    limit = _priority(pod) + snapshot.rules.scheduler.preempts_equal_priority
+    lower = [other for other in snapshot.pods_on(name_of(node)) if _priority(other) < limit]
     if not lower:
         return []
     for other in lower:

@@ -19,6 +19,7 @@ from chaos.lab.objects import (
     selector_matches,
     taints_of,
 )
+from chaos.lab.rules import Rules
 
 Key = tuple[str, str]  # namespace, name
 _Term = tuple[str, tuple[str, str] | None]  # namespace, one of the labels
@@ -41,10 +42,11 @@ class SnapshotListener(Protocol):
 class Snapshot:
     """Nodes and their non-terminal pods, filtered as in the scheduler's informer.
 
-    ``pod_counts`` by node; ``requested`` amounts by node and resource.
+    ``pod_counts`` by node; ``requested`` amounts by node and resource. ``rules``: those of the filters and scores.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Rules | None = None) -> None:
+        self.rules = rules or Rules()
         self.nodes: dict[str, Object] = {}
         self.pod_counts: Counter[str] = Counter()
         self.requested: Counter[tuple[str, str]] = Counter()

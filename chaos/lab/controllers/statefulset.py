@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from chaos.lab.apiserver.deletion import is_protected
 from chaos.lab.apiserver.registry import ForbiddenError, Registry
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.controllers.workload import LABEL, Revisions, WorkloadController, revision_of, template_of
@@ -56,6 +57,7 @@ class StatefulSets(WorkloadController):
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         super().__init__(sim, registry)
         self._revisions = Revisions(registry, self.kind)
+        self._made: set[tuple[str, int]] = set()  # ordinals by uid of the set
 
     def sync(self, owner: Object) -> None:
         try:
@@ -77,18 +79,25 @@ class StatefulSets(WorkloadController):
         """Create a pod for every ordinal, delete surplus pods. Whether a roll-out may continue."""
         ordered = owner["spec"]["podManagementPolicy"] == "OrderedReady"
         replicas = owner["spec"]["replicas"]
-        for ordinal in range(replicas):
+        rules = self._registry.rules.workloads
+        for ordinal in range(rules.ordinals_start, rules.ordinals_start + replicas):
+            if ordinal == rules.missing_ordinal:
+                continue
             revision = current if ordinal < _partition(owner) else update
             is_stable = self._process_replica(owner, ordinal, pods.get(ordinal), revision)
             if ordered and not is_stable:
                 return False
-        surplus = [pods[key] for key in sorted(pods, reverse=True) if key >= replicas]
+        surplus = [pods[key] for key in sorted(pods, reverse=True) if key >= rules.ordinals_start + replicas]
         self._scale_down(owner, ordered, surplus)
         return not (ordered and surplus)
 
     def _process_replica(self, owner: Object, ordinal: int, pod: Object | None, revision: Object) -> bool:
         """Create or replace the pod of an ordinal. Whether it is available and not terminating. STS processReplica."""
         if pod is None:
+            key = uid_of(owner), ordinal
+            if key in self._made and not self._registry.rules.workloads.replaces_stateful_pods:
+                return False
+            self._made.add(key)
             self._create_claims(owner, ordinal)
             self._create_pod(
                 owner,
@@ -110,7 +119,9 @@ class StatefulSets(WorkloadController):
         for ordinal in range(owner["spec"]["replicas"] - 1, _partition(owner) - 1, -1):
             pod = pods.get(ordinal)
             if pod is not None and revision_of(pod) != update and not is_deleting(pod):
-                self._delete(owner, pod)
+                heeding = self._registry.rules.workloads.rollouts_heed_budgets
+                if not (self.kind in heeding and is_protected(self._store, pod)):
+                    self._delete(owner, pod)
                 return
             if pod is None or is_deleting(pod) or not self._is_available(owner, pod):
                 return

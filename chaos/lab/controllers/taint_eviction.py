@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from chaos.lab.apiserver.deletion import is_protected
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.pods import observed_generation
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
+from chaos.lab.apiserver.tolerations import DEFAULT, tolerates
 from chaos.lab.controllers.workload import WorkQueue
-from chaos.lab.objects import Object, name_of, namespace_of, node_of, set_condition, taints_of, tolerates, uid_of
+from chaos.lab.objects import Object, name_of, namespace_of, node_of, set_condition, taints_of, uid_of
+from chaos.lab.rules import TolerationRules
 from chaos.lab.rules.control_plane import EvictionStep
 from chaos.lab.sim import SimClock, Timer
 
@@ -24,17 +27,24 @@ class _Pending:
 
 
 def toleration_seconds(
-    pod: Object, taints: list[Object], shortest: Callable[[Iterable[float]], float] = min
+    pod: Object,
+    taints: list[Object],
+    shortest: Callable[[Iterable[float]], float] = min,
+    unlimited: float | None = None,
+    rules: TolerationRules = DEFAULT,
 ) -> float | None:
-    """Seconds for which the pod tolerates these NoExecute taints, by the first matching tolerations; None for ever."""
+    """Seconds for which the pod tolerates these NoExecute taints, by the first matching tolerations; None for ever.
+
+    ``unlimited``: those of a toleration without seconds.
+    """
     limits = []
     tolerations = pod["spec"].get("tolerations") or []
     for taint in taints:
-        match = next((item for item in tolerations if tolerates(item, taint)), None)
+        match = next((item for item in tolerations if tolerates(item, taint, rules)), None)
         if match is None:
             return 0.0
-        if match.get("tolerationSeconds") is not None:
-            limits.append(max(0.0, float(match["tolerationSeconds"])))
+        if (seconds := match.get("tolerationSeconds", unlimited)) is not None:
+            limits.append(max(0.0, float(seconds)))
     return shortest(limits) if limits else None
 
 
@@ -43,7 +53,7 @@ class TaintEviction:
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._registry, self._store, self._spec = sim, registry, registry.store, registry.spec
-        self._rules = registry.rules.taint_eviction
+        self._rules, self._tolerations = registry.rules.taint_eviction, registry.rules.tolerations
         self._recorder = Recorder(sim, registry.store, "taint-eviction-controller")
         self._pending: dict[_PodKey, _Pending] = {}
         self._survivors: set[_PodKey] = set()  # of a restart: not cancelled by the untaint that follows
@@ -70,7 +80,7 @@ class TaintEviction:
         obj = change.object
         if change.plural == "nodes":
             before = change.before
-            if before is None or _no_execute_taints(before) != _no_execute_taints(obj):
+            if before is None or self._taints(before) != self._taints(obj):
                 self._nodes.add(name_of(obj))
         elif change.type == "DELETED":
             self._cancel((*change.key, uid_of(obj)), obj)
@@ -83,7 +93,7 @@ class TaintEviction:
         node = self._store.get("nodes", "", name)
         if node is None:
             return  # deleting the Node does not cancel timers
-        taints = _no_execute_taints(node)
+        taints = self._taints(node)
         for pod in self._store.pods_on(name):
             self._process(pod, taints)
 
@@ -93,7 +103,10 @@ class TaintEviction:
             return
         node = self._store.get("nodes", "", node_of(pod))
         if node is not None:
-            self._process(pod, _no_execute_taints(node))
+            self._process(pod, self._taints(node))
+
+    def _taints(self, node: Object) -> list[Object]:
+        return [taint for taint in taints_of(node) if taint["effect"] in self._rules.effects]
 
     def _process(self, pod: Object, taints: list[Object]) -> None:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
@@ -114,9 +127,10 @@ class TaintEviction:
         self._pending[key] = _Pending(start, self._sim.at(due, self._delete, key))
 
     def _toleration_seconds(self, pod: Object, taints: list[Object]) -> float | None:
-        return (
-            toleration_seconds(pod, taints, self._rules.min_toleration_time) if self._rules.heeds_tolerations else 0.0
-        )
+        if not self._rules.heeds_tolerations:
+            return 0.0
+        shortest, unlimited = self._rules.min_toleration_time, self._rules.unlimited_toleration_seconds
+        return toleration_seconds(pod, taints, shortest, unlimited, self._tolerations)
 
     def _cancel(self, key: _PodKey, pod: Object) -> None:
         pending = self._pending.pop(key, None)
@@ -129,6 +143,8 @@ class TaintEviction:
         del self._pending[key]
         pod = self._store.get("pods", key[0], key[1])
         if pod is None or uid_of(pod) != key[2]:
+            return
+        if self._rules.heeds_budgets and is_protected(self._store, pod):
             return
         self._recorder.emit("Pod", pod, "TaintManagerEviction", f"Marking for deletion Pod {key[0]}/{key[1]}")
         first, second = self._rules.steps
@@ -155,7 +171,7 @@ class TaintEviction:
 
     def _delete_object(self, key: _PodKey) -> None:
         try:
-            self._registry.delete("pods", key[0], key[1], None, {"uid": key[2]})
+            self._registry.delete("pods", key[0], key[1], self._rules.grace_period_seconds, {"uid": key[2]})
         except (NotFoundError, ConflictError):
             return  # its kubelet has deleted it
         self.deletions += 1
@@ -164,7 +180,3 @@ class TaintEviction:
 def _differs(before: Object, after: Object) -> bool:
     """Whether nodeName or tolerations of a pod's spec differ."""
     return any(before.get(key) != after.get(key) for key in ("nodeName", "tolerations"))
-
-
-def _no_execute_taints(node: Object) -> list[Object]:
-    return [taint for taint in taints_of(node) if taint["effect"] == "NoExecute"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.apiserver.admission import InvalidError
-from chaos.lab.apiserver.eviction import EvictionRefused
+from chaos.lab.apiserver.deletion import EvictionRefused
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import ConflictError, ExistsError, NotFoundError
 from chaos.lab.http.resources import RESOURCES, RequestInfo, Resource

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from chaos.lab.apiserver.eviction import before_deletion
 from chaos.lab.apiserver.registry import Record, WriteOptions
 from chaos.lab.apiserver.store import ConflictError
 from chaos.lab.cluster import Cluster
@@ -147,6 +148,7 @@ class WriteHandlers:
 
     def _delete(self, info: RequestInfo, options: DeleteOptions) -> Object:
         try:
+            before_deletion(self._registry, info.resource.plural, info.namespace, info.name)
             return self._registry.delete(
                 info.resource.plural,
                 info.namespace,

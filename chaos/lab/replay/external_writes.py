@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.objects import (
     NOT_READY,
     UNREACHABLE,
@@ -23,7 +24,6 @@ from chaos.lab.objects import (
     node_of,
     taints_of,
     uid_of,
-    untolerated,
 )
 from chaos.lab.replay.recording import Observation, Operation, Recording, to_epoch
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import (
     NOT_READY,
@@ -28,7 +29,6 @@ from chaos.lab.objects import (
     node_of,
     taints_of,
     uid_of,
-    untolerated,
 )
 from chaos.lab.replay.recording import Observation, Operation, Recording, event_time
 from chaos.lab.snapshot.restored import owner_of

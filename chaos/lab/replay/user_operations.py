@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chaos.lab.apiserver.eviction import ATTEMPTS, BudgetBusy, EvictionRefused
+from chaos.lab.apiserver.deletion import EvictionRefused
+from chaos.lab.apiserver.eviction import ATTEMPTS, BudgetBusy
 from chaos.lab.apiserver.registry import CLUSTER_WIDE
 from chaos.lab.apiserver.store import NotFoundError, clone
 from chaos.lab.cluster import Cluster

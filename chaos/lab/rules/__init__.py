@@ -16,7 +16,6 @@ from chaos.lab.rules.control_plane import (
     EvictionApiRules,
     NodeLifecycleRules,
     PodGcRules,
-    SchedulerRules,
     TaintEvictionRules,
     WorkloadRules,
 )
@@ -28,6 +27,7 @@ from chaos.lab.rules.node import (
     PodRules,
     WindowsRules,
 )
+from chaos.lab.rules.scheduling import SchedulerRules, TolerationRules
 
 __all__ = [
     "ApiServerRules",
@@ -44,6 +44,7 @@ __all__ = [
     "Rules",
     "SchedulerRules",
     "TaintEvictionRules",
+    "TolerationRules",
     "WindowsRules",
     "WorkloadRules",
 ]
@@ -62,6 +63,7 @@ class Rules:
     attach_detach: AttachDetachRules = field(default_factory=AttachDetachRules)
     workloads: WorkloadRules = field(default_factory=WorkloadRules)
     scheduler: SchedulerRules = field(default_factory=SchedulerRules)
+    tolerations: TolerationRules = field(default_factory=TolerationRules)
     node_status: NodeStatusRules = field(default_factory=NodeStatusRules)
     pods: PodRules = field(default_factory=PodRules)
     node_shutdown: NodeShutdownRules = field(default_factory=NodeShutdownRules)

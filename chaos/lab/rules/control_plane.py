@@ -77,6 +77,8 @@ class TaintEvictionRules:
 
     ``min_toleration_time``: of the tolerationSeconds for several taints. ``restart_forgets_countdowns``: a new process
     handles every taint again. ``swap_restarts_countdown``: a pod's countdown starts again with the other taint.
+    ``unlimited_toleration_seconds``: of a toleration without tolerationSeconds; None: for ever. ``effects``: of taints
+    that evict. ``grace_period_seconds``: of the deletion; None: the pod's own.
     """
 
     evicts: bool = True
@@ -90,11 +92,19 @@ class TaintEvictionRules:
     untaint_cancels: bool = True
     swap_restarts_countdown: bool = False
     restart_forgets_countdowns: bool = True
+    effects: frozenset[str] = frozenset({"NoExecute"})
+    unlimited_toleration_seconds: float | None = None
+    heeds_budgets: bool = False
+    grace_period_seconds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodGcRules:
-    """pkg/controller/podgc/gc_controller.go; facts 6 and 11."""
+    """pkg/controller/podgc/gc_controller.go; facts 6 and 11.
+
+    ``collects_unready``: terminating pods of a node that is not Ready. ``pod_ttl``: running pods that are older are
+    removed; None: none is.
+    """
 
     gc_check_period: float = 20.0
     quarantine_time: float = 40.0
@@ -107,13 +117,22 @@ class PodGcRules:
     removes_out_of_service_taint: bool = False  # with the pods
     out_of_service_effects: frozenset[str] = frozenset({"NoExecute", "NoSchedule"})
     sets_failed: bool = True
+    terminal_phase: str = "Failed"
     disruption_target_reason: str = "DeletionByPodGC"
     disruption_target_message: str = "PodGC: node no longer exists"
+    adds_disruption_target: bool = True
+    collects_unready: bool = False
+    pod_ttl: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DisruptionRules:
-    """pkg/controller/disruption/disruption.go; facts 8.2 and 9."""
+    """pkg/controller/disruption/disruption.go; facts 8.2 and 9.
+
+    ``expects_scale``: the expected pods are those of spec.replicas of the pods' controllers, not those that exist;
+    ``finds_deployments``: those of the Deployment, not of its ReplicaSets. ``extra_disruptions``: allowed beyond the
+    budget. ``reads_percentages``: as numbers otherwise.
+    """
 
     recompute_delay: float = 0.0
     counts_unready: bool = False
@@ -123,6 +142,11 @@ class DisruptionRules:
     deletion_timeout: float = 120.0  # DeletionTimeout
     resets_stale_targets: bool = True
     stale_pod_disruption_timeout: float = 120.0
+    expects_scale: bool = True
+    finds_deployments: bool = True
+    extra_disruptions: int = 0
+    reads_percentages: bool = True
+    heeds_selectors: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,6 +173,10 @@ class WorkloadRules:
     ``stateful_set_force_deletes``: terminating pods, so that their names are free.
     ``daemon_tolerations``: key and effect, of every daemon pod; ``daemons_ignore_taints``: of the nodes.
     ``daemon_backoff``, ``job_backoff``: the first and the longest delay after a failed pod.
+    ``ordinals_start``: the first one of a StatefulSet without spec.ordinals. ``missing_ordinal``: is not created.
+    ``rollouts_heed_budgets``: kinds whose rollouts replace no pod that a budget protects. ``collection_heeds_budgets``:
+    with a deleted workload no such pod is deleted.
+    ``replaces_stateful_pods``: that are gone.
     """
 
     replacement_delay: float = 0.0
@@ -166,13 +194,12 @@ class WorkloadRules:
     )
     daemon_backoff: tuple[float, float] = (1.0, 900.0)
     job_backoff: tuple[float, float] = (10.0, 600.0)  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SchedulerRules:
-    """kube-scheduler; facts 12. ``ignored_effects``: of taints other than Kubernetes' own."""
-
-    ignored_effects: frozenset[str] = frozenset()
+    ordinals_start: int = 0
+    missing_ordinal: int | None = None
+    rollouts_heed_budgets: frozenset[str] = frozenset()
+    collection_heeds_budgets: bool = False
+    replaces_stateful_pods: bool = True
+    jobs_heed_failure_policy: bool = True
 
 
 def _priority_classes() -> Mapping[str, int]:
@@ -184,6 +211,9 @@ class ApiServerRules:
     """pkg/registry/core/pod/strategy.go, plugin/pkg/admission, pkg/apis/core/v1/defaults.go; facts 5.6, 5.7, 10, 12.
 
     ``memory_pressure_qos_classes``: classes whose new pods get a toleration for the taint memory-pressure.
+    ``force_deletion_delay``: until grace period 0 removes a pod without its kubelet. ``minimum_grace_period_seconds``:
+    of a pod's own. ``freeing_delay``: until a pod whose last finalizer has been removed is removed.
+    ``deletion_heeds_budgets``: of pods and of workloads. ``deletion_adds_disruption_target``: to pods.
     """
 
     default_termination_grace_period_seconds: int = 30
@@ -193,6 +223,12 @@ class ApiServerRules:
     memory_pressure_qos_classes: frozenset[str] = frozenset()
     delete_removes_running_pods: bool = False
     terminating_pods_expire: bool = False
+    force_deletion_delay: float = 0.0
+    freeing_delay: float = 0.0
+    minimum_grace_period_seconds: int = 0
+    deletion_heeds_budgets: bool = False
+    deletion_adds_disruption_target: bool = False
+    finalizers_hold_pods: bool = True
     priority_classes: Mapping[str, int] = field(default_factory=_priority_classes)
     event_ttl: float = 3600.0  # --event-ttl
 
@@ -201,7 +237,8 @@ class ApiServerRules:
 class EvictionApiRules:
     """pkg/registry/core/pod/storage/eviction.go; facts 8.1. ``attempts``: of a request that conflicts with others.
 
-    ``conflict_window``: seconds between requests that read the same version of a budget.
+    ``conflict_window``: seconds between requests that read the same version of a budget. ``grace_period_seconds``: of
+    the deletion; None: the pod's own. ``refusals_are_final``: a pod that was refused once is refused for ever.
     """
 
     exempt_phases: frozenset[str] = frozenset({"Pending", "Succeeded", "Failed"})
@@ -215,6 +252,13 @@ class EvictionApiRules:
     conflict_backoff: float = 0.5  # EvictionsRetry.Duration
     disruption_target_reason: str = "EvictionByEvictionAPI"
     disruption_target_message: str = "Eviction API: evicting"
+    refusal_code: int = 429
+    refusals_are_final: bool = False
+    default_unhealthy_policy: str = "IfHealthyBudget"
+    heeds_selectors: bool = True
+    adds_disruption_target: bool = True
+    deletes: bool = True
+    grace_period_seconds: int | None = None
     refusal_message: str = "Cannot evict pod as it would violate the pod's disruption budget."
     multiple_budgets_message: str = (
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."

@@ -41,7 +41,8 @@ class PodRules:
 
     ``removal_delay``: from the terminal status to the kubelet's DELETE; ``removes_while_running``: a deleted pod.
     ``disruption_target_delay``: from the terminal status of a pod that the kubelet ended; ``..._before_end``: when its
-    stop starts. ``ends_before_stop``: the terminal status is written when the stop starts.
+    stop starts. ``ends_before_stop``: the terminal status is written when the stop starts. ``unreachable_limit``: after
+    it, containers of a kubelet that does not reach the API server are killed; None: they run on.
     """
 
     sync_period: float = 10.0  # of the status manager
@@ -66,6 +67,7 @@ class PodRules:
     exit_codes_count: bool = True
     reason_on_succeeded: bool = False
     failed_pods_stay_ready: bool = False
+    unreachable_limit: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,6 +171,8 @@ def _qos_order() -> Mapping[str, int]:
 class NodePressureRules:
     """pkg/kubelet/eviction; facts 9. ``qos_order``: pods of a lower number are evicted first.
 
+    ``limits_are_disruptions``: a pod that is evicted for a limit of its own has DisruptionTarget.
+
     ``evicts_critical``: critical and static pods are evicted as well. ``memory_rejects_best_effort_only``: under
     memory pressure alone.
     """
@@ -181,6 +185,8 @@ class NodePressureRules:
     evicted_reason: str = "Evicted"
     evicts: bool = True
     evicts_critical: bool = False
+    heeds_budgets: bool = False
+    limits_are_disruptions: bool = False
     memory_rejects_best_effort_only: bool = True
     qos_order: Mapping[str, int] = field(default_factory=_qos_order)
 

@@ -229,7 +229,7 @@ def _evidence(context: JudgeContext, step: StepMatch, run: StepRun) -> list[Vers
 def _version(timeline: Timeline, entry: Entry) -> Version[Any] | None:
     """The version that an entry is; None if it is another observation."""
     metadata = getattr(entry.object, "metadata", None)
-    if metadata is None:
+    if metadata is None or entry.kind == "events":  # of which there is no history
         return None
     keys: dict[str, object] = {"nodes": metadata.name, "pods": metadata.uid, "leases": metadata.name}
     key = keys.get(entry.kind, (metadata.namespace, metadata.name))

@@ -171,6 +171,12 @@ TABLE: list[tuple[str, dict[str, Any], Target, ActionDescription]] = [
         ),
     ),
     (
+        "delete-workload",
+        {"kind": "deployment", "namespace": "workload", "name": "web"},
+        FREE,
+        plain([f"DELETE {WEB.replace('demo', 'nodefall-run')}"]),
+    ),
+    (
         "patch-budget",
         {"namespace": "demo", "name": "web", "max-unavailable": "50%"},
         TWO,
@@ -253,6 +259,7 @@ REFUSED = [
     ("evict-pod", {"namespace": "workload", "name": "x"}, Target("n1"), "has no workload"),
     ("scale", SCALE, FREE, "there is no /apis/apps/v1/namespaces/demo/deployments/web"),
     ("scale", SCALE | {"namespace": "workload"}, Target(""), "has no workload"),
+    ("delete-workload", {"kind": "daemonset", "namespace": "workload", "name": "x"}, Target(""), "has no workload"),
     ("out-of-service", {}, Target("n1"), "no power control"),
     ("out-of-service", {}, target({"taints": [{"key": OUT, "effect": "NoExecute"}]}), "already"),
     ("delete-node", {}, Target("n1", objects={NODE_PATH: {}}), "fact kubelet-unit is not known"),
@@ -287,6 +294,7 @@ def test_pods_outside_the_selector_do_not_prevent_a_drain() -> None:
         ("patch-budget", {"namespace": "demo", "name": "web", "min-available": "half"}),
         ("scale", SCALE | {"replicas": -1}),
         ("scale", SCALE | {"kind": "daemonset"}),
+        ("delete-workload", {"kind": "pod", "namespace": "demo", "name": "web"}),
         ("preempt", {"cpu": "lots"}),
         ("create-node", {"node": "No Where"}),
         ("preempt", {"by": "hand"}),

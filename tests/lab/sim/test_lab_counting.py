@@ -13,9 +13,10 @@ from functools import partial
 
 import pytest
 
+from chaos.lab.apiserver.deletion import EvictionRefused
 from chaos.lab.apiserver.events import Recorder
-from chaos.lab.apiserver.eviction import EvictionRefused
 from chaos.lab.apiserver.store import Change, NotFoundError, Store
+from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.daemon_pods import EligibilityCache
 from chaos.lab.controllers.workload import OwnerIndex, PodCounts, revision_of
@@ -30,7 +31,6 @@ from chaos.lab.objects import (
     name_of,
     taints_of,
     uid_of,
-    untolerated,
 )
 from chaos.lab.sim import SimClock, seconds_of
 from tests.kit.simkit import VICTIM, Object, disruption, run, spec, started, workload

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from chaos.lab.apiserver.admission import InvalidError
-from chaos.lab.apiserver.eviction import BudgetBusy, EvictionRefused
+from chaos.lab.apiserver.deletion import EvictionRefused
+from chaos.lab.apiserver.eviction import BudgetBusy
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster

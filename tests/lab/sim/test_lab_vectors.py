@@ -7,12 +7,13 @@ from fractions import Fraction
 import msgspec
 import pytest
 
+from chaos.lab.apiserver.tolerations import tolerates
 from chaos.lab.controllers.disruption import expected_pod_counts
 from chaos.lab.controllers.node_state import Limiter, zone_rate, zone_state
 from chaos.lab.controllers.taint_eviction import toleration_seconds
 from chaos.lab.node.kubelet.metrics import go_float, read_state_file, state_file
 from chaos.lab.node.kubelet.pod_worker import CRITICAL, Bucket, buckets_of, grace_override, group_by_priority
-from chaos.lab.objects import Object, parse_quantity, selector_matches, template_hash, tolerates
+from chaos.lab.objects import Object, parse_quantity, selector_matches, template_hash
 from chaos.lab.rules import NodeLifecycleRules, NodeShutdownRules, PodRules
 from chaos.lab.spec import NodeSpec, PriorityGrace
 

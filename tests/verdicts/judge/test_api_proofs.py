@@ -43,6 +43,12 @@ def spec(step: Story, t: float, name: str = "n1", type_: str = "MODIFIED", **fie
     return step.add(t, "nodes", type_, {"metadata": {"name": name, "uid": f"uid-{name}"}, "spec": fields})
 
 
+def unfit(step: Story, status: dict[str, Any]) -> Story:
+    """The pod of the step, as it is seen after its creation."""
+    made = {"metadata": {"name": "nodefall-x", "uid": "uid-x", "namespace": "default"}, "spec": {}}
+    return step.add(10.3, "pods", "ADDED", made | {"status": status})
+
+
 TAINT = {"key": "k", "effect": "NoSchedule"}
 CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
     ("cordoned", "cordon", spec(story("cordon", {}), 10.1, unschedulable=True), PROVEN, "n1 is cordoned"),
@@ -83,9 +89,23 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         "1 of 1 pods are being deleted",
     ),
     (
-        "deleting is not gone",
+        "a refused deletion is a result",
+        "delete-pod",
+        story("delete-pod", POD, pods=evictions("uid-a", status=429, refusals=(REFUSAL,))),
+        PROVEN,
+        "it was refused (429): Cannot evict pod",
+    ),
+    (
+        "accepted, and the pod remains: that is in question",
         "force-delete-pod",
         story("force-delete-pod", POD, pods=evictions("uid-a")).pod(10.1, "a", deleting=True),
+        PROVEN,
+        "the API server accepted 1 requests",
+    ),
+    (
+        "not accepted",
+        "force-delete-pod",
+        story("force-delete-pod", POD, pods=evictions("uid-a", status=500)).pod(10.1, "a", deleting=True),
         UNPROVEN,
         "",
     ),
@@ -102,6 +122,27 @@ CASES: list[tuple[str, str, Story, ProofStatus, str]] = [
         story("preempt", {}).pod(11, "a", disruption="PreemptionByScheduler"),
         PROVEN,
         "preempted a",
+    ),
+    (
+        "nothing is preempted: that is in question",
+        "preempt",
+        unfit(story("preempt", {}), {"conditions": [{"type": "PodScheduled", "reason": "Unschedulable"}]}),
+        PROVEN,
+        "nodefall-x did not fit on n1 beside its pods",
+    ),
+    (
+        "it fits beside the others",
+        "preempt",
+        unfit(story("preempt", {}), {"conditions": [{"type": "PodScheduled", "status": "True"}]}),
+        UNPROVEN,
+        "",
+    ),
+    (
+        "the kubelet rejects it instead",
+        "preempt",
+        unfit(story("preempt", {"by": "kubelet"}), {"phase": "Failed", "reason": "OutOfcpu"}),
+        PROVEN,
+        "did not fit",
     ),
     (
         "by the scheduler instead",
@@ -207,6 +248,13 @@ def test_another_step_of_the_same_action_proves_nothing() -> None:
     evidence = {"pods": evictions("uid-b", refusals=(REFUSAL,))}
     step.act(20.2, "evict-pod", "returned", step="again", params=POD, delivery="answered", exit=1, evidence=evidence)
     assert result(step.timeline(60), "evict-pod").proof_status is UNPROVEN
+
+
+@pytest.mark.parametrize(("code", "expected"), [(200, PROVEN), (429, PROVEN), (500, UNPROVEN)])
+def test_deletion_of_a_workload_is_proven_by_any_decision(code: int, expected: ProofStatus) -> None:
+    step = Story(workload="demo").node(0, "n1", type_="LIST").act(10, "delete-workload", "begin", "", params=WEB)
+    step.act(10.2, "delete-workload", "returned", "", params=WEB, delivery="answered", exit=code)
+    assert result(step.timeline(60), "delete-workload", "").proof_status is expected
 
 
 @pytest.mark.parametrize(("stored", "expected"), [(0, PROVEN), (1, UNPROVEN)])

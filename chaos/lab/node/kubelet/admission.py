@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.lab.apiserver.admission import qos_class
+from chaos.lab.apiserver.deletion import is_protected
+from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.node.kubelet.pod_worker import CAPACITY, ResourceRequests, Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects import (
@@ -22,7 +24,6 @@ from chaos.lab.objects import (
     parse_quantity,
     requests_of,
     taints_of,
-    untolerated,
 )
 from chaos.lab.rules import NodePressureRules
 from chaos.lab.sim import Timer
@@ -82,8 +83,9 @@ class Admission:
             return AdmitResult()
         if not matches_node(worker.pod, node):
             return AdmitResult("NodeAffinity", f"Predicate NodeAffinity failed: {_AFFINITY}")
+        tolerations = self._process.rules.tolerations
         checks_taints = self._rules.rejects_untolerated and not worker.is_static
-        if checks_taints and untolerated(worker.pod, taints_of(node), ("NoExecute",)):
+        if checks_taints and untolerated(worker.pod, taints_of(node), ("NoExecute",), tolerations):
             return AdmitResult("TaintToleration", f"Predicate TaintToleration failed: {_TAINTS}")
         return AdmitResult()
 
@@ -186,7 +188,7 @@ class Evictor(Protocol):
 
     def active_pods(self) -> list[Worker]: ...
 
-    def evict(self, worker: Worker, message: str) -> None: ...
+    def evict(self, worker: Worker, message: str, disruption: str) -> None: ...
 
 
 class Pressure:
@@ -231,21 +233,36 @@ class Pressure:
             return ""
         if kinds == ["memory"] and self._rules.memory_rejects_best_effort_only:
             best_effort = worker.pod["status"].get("qosClass") == "BestEffort"
-            if not best_effort or not untolerated(worker.pod, [_MEMORY_TAINT], ("NoSchedule",)):
+            tolerations = self._process.rules.tolerations
+            if not best_effort or not untolerated(worker.pod, [_MEMORY_TAINT], ("NoSchedule",), tolerations):
                 return ""
         return f"The node had condition: [{', '.join(self._rules.signals[kind].condition for kind in kinds)}]. "
 
     def _round(self, workers: Evictor) -> None:
         short = [kind for kind in self._rules.signals if kind in self._process.machine.pressure]
         self._last_observed |= dict.fromkeys(short, self._process.sim.now)
-        if short and (worker := victim(workers.active_pods(), self._rank, self._rules)) is not None:
+        active = [worker for worker in workers.active_pods() if not self._is_protected(worker)]
+        if short and (worker := victim(active, self._rank, self._rules)) is not None:
             signal = self._rules.signals[short[0]]
             message = (
                 f"The node was low on resource: {signal.resource}. "
                 f"Threshold quantity: {signal.threshold}, available: 0. "
             )
-            workers.evict(worker, message)
+            workers.evict(worker, message, message)
+        self._evict_over_limit(workers)
         self._next = self._process.after(self._rules.eviction_monitoring_period, self._round, workers)
+
+    def _is_protected(self, worker: Worker) -> bool:
+        return self._rules.heeds_budgets and is_protected(self._process.registry.store, worker.pod)
+
+    def _evict_over_limit(self, workers: Evictor) -> None:
+        """Evict pods that have written more to an emptyDir than its sizeLimit. localStorageEviction."""
+        for worker in workers.active_pods():
+            if worker.state == "running" and self._process.machine.runtime.exceeds_limit(worker.pod):
+                volume = worker.pod["spec"]["volumes"][0]
+                limit = volume["emptyDir"]["sizeLimit"]
+                message = f'Usage of EmptyDir volume "{volume["name"]}" exceeds the limit "{limit}". '
+                workers.evict(worker, message, message if self._rules.limits_are_disruptions else "")
 
 
 def victim(

@@ -118,7 +118,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget. Facts 9.
+    """Why the kubelet ends a pod. ``disruption``: message of DisruptionTarget; empty: there is none. Facts 9.
 
     Reason and message are those of a pod that fails: one whose containers exit 0 is Succeeded, without either.
     """

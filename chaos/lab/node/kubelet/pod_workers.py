@@ -30,6 +30,7 @@ class PodWorkers:
         self._mirrors = MirrorPods(process, self._statuses.write)
         self._manifests = ManifestCheck(process, self._workers, self._mirrors, self._start_static, self._stop)
         self._is_synced = False
+        self._reached_at = process.sim.now
 
     def start(self) -> None:
         """Start static pods at once, other pods with the first list of the API server."""
@@ -120,10 +121,10 @@ class PodWorkers:
         if self._rules.ends_before_stop:
             self._statuses.write(worker, final=True)
 
-    def evict(self, worker: Worker, message: str) -> None:
-        """End a pod for node pressure; hard thresholds allow 1 s of grace."""
+    def evict(self, worker: Worker, message: str, disruption: str) -> None:
+        """End a pod for node pressure, or a limit of its own; hard thresholds allow 1 s of grace."""
         rules = self._process.rules.node_pressure
-        worker.cause = Cause(rules.evicted_reason, message, message)
+        worker.cause = Cause(rules.evicted_reason, message, disruption)
         self._statuses.emit(worker.pod, rules.evicted_reason, message, type_="Warning")
         self._stop(worker, rules.eviction_grace_period)
 
@@ -279,8 +280,18 @@ class PodWorkers:
         if is_deleting(pod):
             self._schedule_delete(worker)
 
+    def _kill_unreachable(self) -> None:
+        """Kill all containers if the API server has not been reached for long, as the rules may have it."""
+        now, limit = self._process.sim.now, self._rules.unreachable_limit
+        if limit is None or self._process.link.is_up:
+            self._reached_at = now
+        elif now - self._reached_at >= limit:
+            for uid in self._workers:
+                self._runtime.remove(uid)
+
     def _reconcile(self) -> None:
         """Rewrite statuses that other writers changed, such as Ready=False of the node controller (facts 5.3)."""
+        self._kill_unreachable()
         running = (worker for worker in self._workers.values() if worker.state == "running")
         if self._process.has_pod_changes or not self._process.link.is_up:
             self._process.has_pod_changes = False  # until one is written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -49,7 +50,7 @@ class Behaviour:
     """Behaviour of a pod's containers by its annotations: slow start, end by themselves, reaction to SIGTERM.
 
     ``own_code``: exit code of containers that end by themselves, None for ``exit_code``. ``sync_after``: delay of the
-    kubelet's first status of the pod.
+    kubelet's first status of the pod. ``exceeds_limit_after``: from then on they hold more than their emptyDir may.
     """
 
     starts_after: float
@@ -60,6 +61,7 @@ class Behaviour:
     ready_after: float = 0.0
     own_code: int | None = None
     sync_after: float = 0.0
+    exceeds_limit_after: float = math.inf
 
 
 _DEFAULT = Behaviour(0.0, None, 0.0, 0, ignores_sigterm=False)
@@ -78,6 +80,7 @@ def behaviour_of(pod: Object) -> Behaviour:
         int(annotations.get(PREFIX + "exit-code", 0)),
         annotations.get(PREFIX + "ignores-sigterm") == "true",
         float(annotations.get(PREFIX + "ready-after", 0)),
+        exceeds_limit_after=float(annotations.get(PREFIX + "exceeds-limit-after", math.inf)),
     )
 
 
@@ -133,6 +136,12 @@ class Runtime:
 
     def containers(self, uid: str) -> list[Container]:
         return self._pods.get(uid, [])
+
+    def exceeds_limit(self, pod: Object) -> bool:
+        """Whether a container of the pod has written more than the sizeLimit of its emptyDir."""
+        seconds = self.behaviour(pod).exceeds_limit_after
+        running = [item for item in self.containers(uid_of(pod)) if item.state == "running"]
+        return any(self._sim.now - item.started_at >= seconds for item in running)
 
     def start(self, pod: Object) -> None:
         """Start every container that is not running and should be; the state of its predecessor is saved."""

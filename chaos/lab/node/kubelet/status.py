@@ -78,7 +78,7 @@ def write_status(pod: Object, view: View, now: float) -> None:
     extra: dict[str, dict[str, Any]] = {}
     if view.is_final and view.cause is not None:
         late = bool(view.rules.disruption_target_delay) and not has_ended
-        if view.rules.adds_disruption_target and not late:
+        if view.rules.adds_disruption_target and view.cause.disruption and not late:
             extra["DisruptionTarget"] = disruption_target(view.rules, view.cause.disruption)
         if phase == "Failed" or view.rules.reason_on_succeeded:
             status.update(reason=view.cause.reason, message=view.cause.message)
