@@ -55,8 +55,9 @@ if TYPE_CHECKING:
     )
     from chaos.core.logs import EventLog
     from chaos.core.experiment import (
-        Expectation, Experiment, KnownDeviation, Recovery, Spec, Step, TargetSpec, Until, Workload
+        Expectation, Experiment, KnownDeviation, Recovery, Spec, Step, Until, Workload
     )
+    from chaos.core.target_spec import TargetSpec
     from chaos.core.field_types import Secret
     from chaos.core.indexes import PodHistories
     from chaos.core.inventory import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -11,14 +10,13 @@ from pydantic import (
     Field,
     PrivateAttr,
     Tag,
-    WithJsonSchema,
-    field_validator,
     model_validator,
 )
 
 from chaos.core.duration import Bound, parse_bound, parse_duration
 from chaos.core.field_types import BoundText, DurationText, Factor, HttpUrl, Metadata, Model, Name, VersionRange
 from chaos.core.probes import Probe, Query
+from chaos.core.target_spec import TargetSpec
 
 if TYPE_CHECKING:
     from chaos.core.binding import BoundAssertion, BoundStep
@@ -34,80 +32,17 @@ Timing = Annotated[
 OPERATORS = ("within", "never", "always")  # the temporal ones; an expectation has at most one
 
 
-LabelValue = Annotated[
-    str,
-    BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
-    WithJsonSchema({"type": ["string", "null"]}),
-]
-
-
-class LabelRequirement(Model):
-    """An entry of ``matchExpressions``, with the meaning that it has in Kubernetes."""
-
-    key: str = Field(min_length=1)
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    values: list[str] = []
-
-    @model_validator(mode="after")
-    def _values_of_sets(self) -> Self:
-        if (self.operator in ("In", "NotIn")) != bool(self.values):
-            takes = "needs values" if not self.values else "takes no values"
-            raise ValueError(f"the operator {self.operator} {takes}")
-        return self
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a Node with these labels is selected. One without the key is not in any set."""
-        found = labels.get(self.key)
-        if self.operator in ("In", "Exists"):
-            return found is not None and (self.operator == "Exists" or found in self.values)
-        return found is None or (self.operator == "NotIn" and found not in self.values)
-
-
-class TargetSpec(Model):
-    """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
-
-    role: Literal["worker", "control-plane"] | None = None
-    nodes: list[str] | None = Field(None, min_length=1)
-    except_: list[str] = Field([], alias="except", description="names of nodes that are never selected")
-    match_labels: dict[str, LabelValue] | None = Field(None, alias="matchLabels")
-    match_expressions: list[LabelRequirement] = Field(
-        [], alias="matchExpressions", description="of labels, as in a label selector of Kubernetes"
-    )
-    zone: str | None = None
-    os: Literal["linux", "windows"] | None = None
-    runs: Literal["workload"] | None = Field(
-        None, description="workload: the node can run pods of the workload, and runs one before the first step"
-    )
-    count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
-
-    @model_validator(mode="after")
-    def _no_exception_of_names(self) -> Self:
-        if self.nodes and self.except_:
-            raise ValueError("give either nodes or except")
-        return self
-
-    @field_validator("count", mode="before")
-    @classmethod
-    def _count(cls, value: Any) -> Any:
-        text = str(value)[:20]
-        number = text.removesuffix("%")
-        fits = isinstance(value, int | str) and number.isascii() and number.isdigit() and int(number) >= 1
-        if not fits or (text != number and int(number) > 100):
-            raise ValueError(f"count must be a whole number from 1 or a percentage like 25%, not {text!r}")
-        return value
-
-
 class Workload(Model):
     """Manifests, applied in a dedicated namespace before the run and removed after it."""
 
-    manifests: list[str] = Field(min_length=1)
+    manifests: list[str] = Field(min_length=1, description="files, relative to the experiment")
 
 
 class Until(Model):
     """End of a never or always: the begin of a step, or a duration after the anchor."""
 
-    until: str | None = None
-    for_: BoundText | None = Field(None, alias="for")
+    until: str | None = Field(None, description="the begin of this step")
+    for_: BoundText | None = Field(None, alias="for", description="so long, counted from after")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -135,13 +70,13 @@ def _always_kind(value: Any) -> str:
 class Expectation(Model):
     """One assertion with temporal operators, or an order of other expectations."""
 
-    name: str | None = None
-    assert_: str | None = Field(None, alias="assert")
-    with_: dict[str, Any] = Field({}, alias="with")
+    name: str | None = Field(None, description="a sentence for reports; by default one is made of the assertion")
+    assert_: str | None = Field(None, alias="assert", description="the name of an assertion: see nodefall list")
+    with_: dict[str, Any] = Field({}, alias="with", description="its parameters: see nodefall explain NAME")
     after: str | None = Field(None, description="a step, end(step), or one of them + a duration")
-    within: BoundText | None = None
+    within: BoundText | None = Field(None, description="true at some moment until then, counted from after")
     for_: BoundText | None = Field(None, alias="for", description="with within: how long the assertion must stay true")
-    never: Until | None = None
+    never: Until | None = Field(None, description="at no moment until then")
     always: Annotated[
         Annotated[
             Annotated[Until, Tag("until")] | Annotated[Literal[True], Tag("true")],
@@ -149,7 +84,7 @@ class Expectation(Model):
         ]
         | None,
         BeforeValidator(_marker),
-    ] = None
+    ] = Field(None, description="at every moment until then; true: to the end of the run")
     timing: Timing = "strict"
     baseline: Factor | None = Field(
         None, description="with within: at least this many times the slowest start of a pod of the workload"
@@ -204,10 +139,10 @@ class Expectation(Model):
 class Step(Model):
     """One action on one target. ``after`` defaults to the return of the previous step."""
 
-    name: Name
-    action: str
+    name: Name = Field(description="which expectations and later steps refer to")
+    action: str = Field(description="the name of an action: see nodefall list")
     target: str = Field("", description="omitted for an action without a node")
-    with_: dict[str, Any] = Field({}, alias="with")
+    with_: dict[str, Any] = Field({}, alias="with", description="its parameters: see nodefall explain NAME")
     after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
     _bound: BoundStep | None = PrivateAttr(None)
 
@@ -229,12 +164,12 @@ class Step(Model):
 
 
 class Recovery(Model):
-    within: DurationText
+    within: DurationText = Field(description="counted from the return or undo of the last step")
     timing: Timing = "strict"
 
 
 class Spec(Model):
-    title: str
+    title: str = Field(description="one sentence, shown in lists and reports")
     description: str = Field("", description="what is so if everything holds, in a sentence or two")
     kubernetes: VersionRange | None = Field(
         None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
@@ -243,16 +178,30 @@ class Spec(Model):
     allow: list[Literal["custom", "irreversible", "ungraceful"]] = Field(
         [], description="ungraceful: nodes whose shutdown is not graceful, as the experiment tests whether it is"
     )
-    workload: Workload | None = None
-    targets: dict[str, TargetSpec] = {}
-    probes: list[Probe] = []
-    queries: list[Query] = []
-    steady_state: list[Expectation] = Field(alias="steadyState", min_length=1)
-    method: list[Step] = Field(min_length=1)
-    hypothesis: list[Expectation] = Field(min_length=1)
-    abort: list[Expectation] = []
-    recovery: Recovery | None = None
-    max_duration: DurationText = Field("15m", alias="maxDuration")
+    workload: Workload | None = Field(
+        None, description="what is created for the run, in a separate namespace, and removed after it"
+    )
+    targets: dict[str, TargetSpec] = Field(
+        {}, description="sets of nodes by name, which steps and expectations refer to; each node is in one set only"
+    )
+    probes: list[Probe] = Field([], description="endpoints that are asked again and again during the run")
+    queries: list[Query] = Field([], description="queries that Prometheus is asked again and again during the run")
+    steady_state: list[Expectation] = Field(
+        alias="steadyState",
+        min_length=1,
+        description="what must be so before the first step, else the run is refused, and again for recovery",
+    )
+    method: list[Step] = Field(min_length=1, description="the steps, in order")
+    hypothesis: list[Expectation] = Field(min_length=1, description="what is expected; the verdict is about these")
+    abort: list[Expectation] = Field(
+        [], description="what ends the run at once: the steps are undone as soon as one of these is not so"
+    )
+    recovery: Recovery | None = Field(
+        None, description="that the steady state comes back after the last step and its undo"
+    )
+    max_duration: DurationText = Field(
+        "15m", alias="maxDuration", description="after which the run is ended and undone"
+    )
 
     @property
     def expectations(self) -> list[Expectation]:
@@ -263,10 +212,10 @@ class Spec(Model):
 class Experiment(Model):
     """An experiment file."""
 
-    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
-    kind: Literal["Experiment"]
-    metadata: Metadata
-    spec: Spec
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="the version of this format")
+    kind: Literal["Experiment"] = Field(description="Experiment")
+    metadata: Metadata = Field(description="the name, and labels")
+    spec: Spec = Field(description="what fails, and what must hold")
 
 
 class Moment(Model):

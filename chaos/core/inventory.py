@@ -47,8 +47,8 @@ def _fact_value(value: Any) -> str:
 class TimeSource(Model):
     """Address of a clock other than the local one; the lab serves one."""
 
-    address: str = "127.0.0.1"
-    port: StrictInt = Field(ge=1, le=65535)
+    address: str = Field("127.0.0.1", description="of the clock")
+    port: StrictInt = Field(ge=1, le=65535, description="of the clock")
 
 
 class ControllerManager(Model):
@@ -68,22 +68,30 @@ class Cluster(Model):
         description='file, or several with colons as in KUBECONFIG; "" for those that kubectl would use, or in a pod '
         "its service account"
     )
-    context: str | None = None
+    context: str | None = Field(None, description="of the kubeconfig; by default its current one")
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
-    allow_node_proxy: Flag = Field(False, alias="allowNodeProxy")
+    allow_node_proxy: Flag = Field(
+        False,
+        alias="allowNodeProxy",
+        description="read kubelets through the API server: a right that amounts to root on every node",
+    )
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
-    controller_manager: ControllerManager | None = Field(None, alias="controllerManager")
+    controller_manager: ControllerManager | None = Field(
+        None, alias="controllerManager", description="how to read the controller-manager's metrics"
+    )
     namespace: Namespace = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
     journal_key: Secret | None = Field(
         None, alias="journalKey", description="signs the journals in the cluster; at least 16 characters"
     )
     events: Flag = Field(True, description="write an Event on each Node at inject and undo")
-    facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = {}
+    facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = Field(
+        {}, description="values that cannot be read, such as controller.nodeMonitorGracePeriod"
+    )
     slack: Factor = Field(
         1.0, description="multiplies the durations of deadlines with timing: loose, for slow machines"
     )
     simulated: Flag = Field(False, description="a lab, marked as such in reports")
-    time_source: TimeSource | None = Field(None, alias="timeSource")
+    time_source: TimeSource | None = Field(None, alias="timeSource", description="a clock to wait by; for labs")
 
 
 class Connection(Model):
@@ -91,37 +99,41 @@ class Connection(Model):
 
     model_config = _LATE
 
-    transport: Annotated[str, OneOfTransports()] | None = None
+    transport: Annotated[str, OneOfTransports()] | None = Field(None, description="how commands reach the host")
     options: dict[str, Any] = Field({}, description="of the transport, by its keys")
     engine: ContainerEngine | None = Field(
         None, description="of transport docker; default: docker where it is installed, else podman"
     )
-    user: str | None = None
-    port: StrictInt | None = Field(None, ge=1, le=65535)
-    sudo: Flag | None = None
-    identity_file: str | None = Field(None, alias="identityFile")
-    known_hosts: str | None = Field(None, alias="knownHosts")
+    user: str | None = Field(None, description="who logs in")
+    port: StrictInt | None = Field(None, ge=1, le=65535, description="of the SSH server, or of WinRM")
+    sudo: Flag | None = Field(None, description="run commands with sudo; default: unless the user is root")
+    identity_file: str | None = Field(None, alias="identityFile", description="of the private key")
+    known_hosts: str | None = Field(None, alias="knownHosts", description="file with the keys of hosts")
     agent: Flag | None = Field(None, description="offer the keys of the SSH agent; default true")
     proxy_jump: list[str] | None = Field(
         None, alias="proxyJump", description="hosts of this inventory or user@address:port"
     )
-    connect_timeout: DurationText | None = Field(None, alias="connectTimeout")
+    connect_timeout: DurationText | None = Field(
+        None, alias="connectTimeout", description="after which a connection has failed"
+    )
 
 
 class Host(Connection):
     node: str | None = Field(None, description="name of the Node object; default: the host's key")
-    os: OperatingSystem = "linux"
+    os: OperatingSystem = Field("linux", description="the operating system")
     shell: Literal["cmd", "powershell"] | None = Field(
         None, description="DefaultShell of sshd on a Windows host; default: cmd"
     )
     crash_tool: CrashTool | None = Field(
         None, alias="crashTool", description="NotMyFault on a Windows host, for kernel-crash: its path"
     )
-    address: str | None = None
+    address: str | None = Field(None, description="name or IP address; by default the Node's InternalIP")
     container: ContainerName | None = Field(
         None, description="of transport docker: name or ID; default: the Node's name"
     )
-    power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = None
+    power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = Field(
+        None, description="how the machine is powered off and on"
+    )
 
     @model_validator(mode="after")
     def _keys_of_windows(self) -> Self:
@@ -134,7 +146,9 @@ class Host(Connection):
 class Defaults(Connection):
     """For all hosts, also those that the inventory does not list."""
 
-    power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = None
+    power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = Field(
+        None, description="how the machine is powered off and on"
+    )
 
     @model_validator(mode="after")
     def _power_of_any_host(self) -> Self:
@@ -144,12 +158,12 @@ class Defaults(Connection):
 
 
 class ProtectedNodes(Model):
-    roles: list[Literal["control-plane", "worker"]] = ["control-plane"]
-    nodes: list[str] = []
+    roles: list[Literal["control-plane", "worker"]] = Field(["control-plane"], description="all nodes with these roles")
+    nodes: list[str] = Field([], description="these nodes, by name")
 
 
 class Limits(Model):
-    max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1)
+    max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1, description="that a run may hit")
     min_ready_nodes: StrictInt = Field(
         1,
         alias="minReadyNodes",
@@ -164,19 +178,21 @@ class Limits(Model):
 class PriorityGrace(Model):
     """An entry of the kubelet's shutdownGracePeriodByPodPriority."""
 
-    priority: StrictInt
-    shutdown_grace_period_seconds: StrictInt = Field(alias="shutdownGracePeriodSeconds", ge=0)
+    priority: StrictInt = Field(description="pods of this priority or higher")
+    shutdown_grace_period_seconds: StrictInt = Field(
+        alias="shutdownGracePeriodSeconds", ge=0, description="that these pods get"
+    )
 
 
 class Rule(Model):
     """A rule of an RBAC role; empty ``namespaces`` mean all."""
 
-    verbs: list[str] = Field(min_length=1)
-    api_groups: list[str] = Field([""], alias="apiGroups")
-    resources: list[str] = []
-    resource_names: list[str] = Field([], alias="resourceNames")
-    non_resource_urls: list[str] = Field([], alias="nonResourceURLs")
-    namespaces: list[str] = []
+    verbs: list[str] = Field(min_length=1, description="as in a Role")
+    api_groups: list[str] = Field([""], alias="apiGroups", description="as in a Role")
+    resources: list[str] = Field([], description="as in a Role")
+    resource_names: list[str] = Field([], alias="resourceNames", description="as in a Role; empty: all")
+    non_resource_urls: list[str] = Field([], alias="nonResourceURLs", description="as in a ClusterRole")
+    namespaces: list[str] = Field([], description="in which it holds; empty: all")
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -188,15 +204,15 @@ class Rule(Model):
 class NodeTaint(Model):
     """A taint in a Node's spec."""
 
-    key: str = Field(min_length=1)
-    value: str = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    key: str = Field(min_length=1, description="of the taint")
+    value: str = Field("", description="of the taint")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(description="of the taint")
 
 
 class Lab(Model):
     """A simulated cluster, started for a command and stopped after it."""
 
-    workers: StrictInt = Field(3, ge=1, le=1000)
+    workers: StrictInt = Field(3, ge=1, le=1000, description="number of workers")
     control_planes: Literal[1, 3, 5] = Field(
         1, alias="controlPlanes", description="with more than one: control-plane-1 and so on, with etcd as a static pod"
     )
@@ -209,11 +225,17 @@ class Lab(Model):
     preshutdown_timeout: DurationText | None = Field(
         None, alias="preshutdownTimeout", description="of Windows nodes: as set after each start of the kubelet"
     )
-    zones: list[str] = []
+    zones: list[str] = Field([], description="the workers' zones, in turn")
     kubernetes: SimulatedVersion = Field("v1.36.2", description="what differs between versions: docs/lab-versions.md")
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
-    shutdown_grace_period: DurationText = Field("30s", alias="shutdownGracePeriod")
-    shutdown_grace_period_critical_pods: DurationText = Field("10s", alias="shutdownGracePeriodCriticalPods")
+    shutdown_grace_period: DurationText = Field(
+        "30s", alias="shutdownGracePeriod", description="of the workers' kubelets: shutdownGracePeriod"
+    )
+    shutdown_grace_period_critical_pods: DurationText = Field(
+        "10s",
+        alias="shutdownGracePeriodCriticalPods",
+        description="of the workers' kubelets: shutdownGracePeriodCriticalPods",
+    )
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
         [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
     )
@@ -246,7 +268,7 @@ class Lab(Model):
     power_lies: Flag = Field(False, alias="powerLies", description="power controls answer, and do nothing")
     rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
     breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
-    seed: int = 1
+    seed: int = Field(1, description="of everything that is left to chance")
     speed: float = Field(20.0, gt=0, le=1000, description="maximum of simulated seconds per second")
 
 
@@ -255,16 +277,16 @@ class Inventory(Model):
 
     model_config = _LATE
 
-    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion")
-    kind: Literal["Inventory"]
-    metadata: Metadata
-    lab: Lab | None = None
-    cluster: Cluster | None = None
-    prometheus: Prometheus | None = None
-    defaults: Defaults = Field(default_factory=Defaults)
-    hosts: dict[str, Host] = {}
-    protected: ProtectedNodes = ProtectedNodes()
-    limits: Limits = Limits()
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="the version of this format")
+    kind: Literal["Inventory"] = Field(description="Inventory")
+    metadata: Metadata = Field(description="the name, which a run on real machines asks for")
+    lab: Lab | None = Field(None, description="a simulated cluster, started for the run, instead of cluster")
+    cluster: Cluster | None = Field(None, description="the cluster on which faults are injected")
+    prometheus: Prometheus | None = Field(None, description="where queries are sent")
+    defaults: Defaults = Field(default_factory=Defaults, description="for all hosts")
+    hosts: dict[str, Host] = Field({}, description="by the name of the Node: what differs from the defaults")
+    protected: ProtectedNodes = Field(ProtectedNodes(), description="nodes that are never a target")
+    limits: Limits = Field(Limits(), description="of every run")
 
     @model_validator(mode="after")
     def _one_cluster(self) -> Self:

@@ -12,7 +12,7 @@ from chaos.core.field_types import DurationText, Model, Secret, Url
 class Prometheus(Model):
     """A Prometheus. Certificates are verified by the CAs of certifi, or those in ``REQUESTS_CA_BUNDLE``."""
 
-    url: Url
+    url: Url = Field(description="of its API, with a path prefix if it has one")
     user: str | None = Field(None, description="for basic authentication; credentials is the password")
     credentials: Secret | None = Field(None, description="bearer token, or the password of user")
     stale_after: DurationText = Field(

@@ -17,6 +17,13 @@ from chaos.gameday.document import GameDay
 from chaos.gameday.fleet_document import Fleet
 
 _DOCUMENTS: tuple[type[BaseModel], ...] = (Experiment, Inventory, GameDay, Fleet)
+ID = "https://nodefall.dev/schema/v1alpha1.json"
+CATALOG_ENTRY = {  # for SchemaStore's catalog.json
+    "name": "nodefall",
+    "description": "Experiments, inventories, game days and fleets of nodefall",
+    "fileMatch": ["*.nodefall.yaml", "*.nodefall.yml"],
+    "url": ID,
+}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -31,7 +38,8 @@ def json_schema(registry: PluginRegistry) -> dict[str, Any]:
     _constrain_with(definitions["Expectation"], "assert", registry.assertions, refs)
     return {
         "$schema": DIALECT,
-        "title": "nodefall",
+        "$id": ID,
+        "title": "nodefall: experiments, inventories, game days and fleets",
         "oneOf": [refs[document] for document in _DOCUMENTS],
         "$defs": definitions,
     }

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from chaos.core.action import AnyAction, UndoKind
 from chaos.core.duration import parse_duration
-from chaos.core.experiment import Expectation, Experiment, TargetSpec, bound, parse_moment
+from chaos.core.experiment import Expectation, Experiment, bound, parse_moment
+from chaos.core.target_spec import TargetSpec
 from chaos.core.text import count_of
 
 # Defaults of Kubernetes v1.36, and 30 s for the kubelet's grace periods, which are off by default.

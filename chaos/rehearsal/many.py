@@ -13,9 +13,9 @@ from functools import partial
 import msgspec
 
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
-from chaos.core.experiment import TargetSpec
 from chaos.core.inventory import Inventory, Limits, ProtectedNodes
 from chaos.core.result import REFUSED, RunResult
+from chaos.core.target_spec import TargetSpec
 from chaos.engine.load import LoadedExperiment
 from chaos.engine.registry import load_facts
 from chaos.lab.facade import DirectLab, Machine

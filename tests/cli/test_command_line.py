@@ -57,7 +57,7 @@ SCRIPT = """
 import sys
 from chaos.cli.reference import commands
 from chaos.cli.main import run
-def body():
+def body(**_):
     {body}
 commands.schema_command.callback = body
 sys.argv = ["nodefall", "schema"]

@@ -35,7 +35,6 @@ MISTAKES = [
     ("within: 90s", "within: 90", "90 has no unit; write 90s for seconds"),
     ("with: {namespace", "with: {labels: app=db, namespace", "write labels: {app: db}"),
     ("count: 1", "count: 1, matchLabels: node-role=", "write matchLabels: {node-role: ''}"),
-    ("count: 1", "matchLabels: {app: }", 'write "" for an empty text'),
     ("  method:", "  steps:", "unknown key 'steps' (did you mean 'method'?)"),
     ("  hypothesis:", "  expect:", "unknown key 'expect' (did you mean 'hypothesis'?)"),
     ("target: victim", "node: victim", "unknown key 'node' (did you mean 'target'?)"),

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from chaos.core.duration import FACTS, POD_FACTS
-from chaos.core.experiment import Experiment, TargetSpec
+from chaos.core.experiment import Experiment
+from chaos.core.target_spec import TargetSpec
 from chaos.documents.experiment import load_experiment
 from chaos.engine.registry import load_registry
 from chaos.gameday.estimates import ASSUMED, BlastRadius, blast_radius, experiment_duration, worst

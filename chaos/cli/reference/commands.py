@@ -71,7 +71,9 @@ def explain_command(**options: Any) -> None:
     "nodefall schema > nodefall.schema.json",
     "# first line of an experiment, for editors with the YAML language server:",
     "# yaml-language-server: $schema=nodefall.schema.json",
+    "nodefall schema --catalog",
 )
+@click.option("--catalog", is_flag=True, help="Print the entry for the catalog of SchemaStore instead.")
 def schema_command(**options: Any) -> None:
     """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days and fleets."""
     from chaos.cli.reference import validate

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import click
-from pydantic import BaseModel
 
 from chaos.cli.complete import bundled_names, bundled_path
 from chaos.cli.output import print_document
@@ -18,6 +18,7 @@ from chaos.core.duration import FACTS, POD_FACTS
 from chaos.core.errors import UsageError
 from chaos.core.fact import HostFact, current_fact
 from chaos.documents.experiment import load_experiment
+from chaos.documents.reference import DOCUMENTS, FieldRow, fields_of, parameters
 from chaos.documents.statements import load_statements
 from chaos.engine.registry import load_facts, load_registry, load_windows_facts
 
@@ -28,6 +29,7 @@ _TITLES = {
     "facts": "facts in bounds, as within: kubelet.shutdownGracePeriod + 10s",
     "host-facts": "facts of hosts, which actions read",
 }
+_MAX_FIELDS = 6  # that are explained if a key has several meanings
 
 
 def list_names(kind: str | None, as_json: bool) -> None:
@@ -71,7 +73,7 @@ def _systems(kind: str) -> dict[str, str]:
 
 
 def explain(name: str, as_json: bool) -> None:
-    """Explain an action, an assertion, a fact, a time word or a bundled experiment."""
+    """Explain an action, an assertion, a fact, a time word, a bundled experiment or a field of a document."""
     first, *others = lookup_all(name)
     if as_json:
         print_document(first | ({"also": others} if others else {}))
@@ -88,6 +90,9 @@ def _echo(entry: dict[str, Any]) -> None:
         click.echo(f"  {parameter['key']}: {parameter['type']}{parameter_details(parameter)}")
     for label in (
         "description",
+        "type",
+        "default",
+        "examples",
         "verdict",
         "alias of",
         "value",
@@ -121,7 +126,7 @@ def lookup(name: str) -> dict[str, Any]:
 
 
 def lookup_all(name: str) -> list[dict[str, Any]]:
-    """The documentation of what has this name, as JSON: an action, an assertion, a fact, a time word, an experiment.
+    """The documentation of what has this name, as JSON: a plug-in, a time word, an experiment, else a field.
 
     Raises UsageError.
 
@@ -144,14 +149,27 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
         entries.append(describe(name))
     if name in bundled_names():
         entries.append(_experiment(name))
+    fields = [row for document in DOCUMENTS for row in fields_of(document)]
+    entries += _fields(name, fields) if not entries else []
     if entries:
         return entries
-    known = [*found.actions, *found.assertions, *facts, *host_facts, *TIME_WORDS, *bundled_names()]
-    near = get_close_matches(name, known, 1, 0.5)
+    plugins = [*found.actions, *found.assertions, *facts, *host_facts, *TIME_WORDS, *bundled_names()]
+    keys = [row.plain_path for row in fields] if "." in name else [row.key for row in fields]
+    near = get_close_matches(name, keys if "." in name else [*plugins, *keys], 1, 0.75)
     raise UsageError(
-        f"unknown action, assertion, fact, time word or experiment {name!r}",
-        hint=f"did you mean {near[0]!r}?" if near else "",
+        f"unknown action, assertion, fact, time word, experiment or field {name!r}",
+        hint=f"did you mean {near[0]!r}?" if near else "list the names with nodefall list",
     )
+
+
+def _fields(name: str, rows: Sequence[FieldRow]) -> list[dict[str, Any]]:
+    """The fields of documents with this path or the end of one, the shortest paths first."""
+    wanted = name.removeprefix(".")
+    found = [row for row in rows if row.plain_path == wanted] or [
+        row for row in rows if row.plain_path.endswith(f".{wanted}")
+    ]
+    nearest = sorted(found, key=lambda row: (row.document != "Experiment", row.path.count(".")))[:_MAX_FIELDS]
+    return [row.describe([each for each in rows if each.parent == (row.document, row.path)]) for row in nearest]
 
 
 def _experiment(name: str) -> dict[str, Any]:
@@ -185,13 +203,13 @@ def _assertion(assertion: Assertion) -> dict[str, Any]:
 
 
 def _host_fact(fact: HostFact) -> dict[str, Any]:
-    parameters = _parameters(fact.params) if fact.params else []
-    query = "&".join(f"{parameter['key']}={parameter['key'].upper()}" for parameter in parameters)
+    given = parameters(fact.params) if fact.params else []
+    query = "&".join(f"{parameter['key']}={parameter['key'].upper()}" for parameter in given)
     return {
         "kind": "host fact",
         "name": fact.name,
         "summary": fact.summary,
-        "with": parameters,
+        "with": given,
         "value": fact.describe_value(),
         "reference": f"{fact.name}?{query}" if query else fact.name,
         "needs": list(fact.needs),
@@ -199,45 +217,10 @@ def _host_fact(fact: HostFact) -> dict[str, Any]:
 
 
 def _plugin(kind: str, plugin: AnyAction | Assertion) -> dict[str, Any]:
-    parameters = _parameters(plugin.params)
     return {
         "kind": kind,
         "name": plugin.name,
         "summary": plugin.summary,
-        "with": parameters,
+        "with": parameters(plugin.params),
         "example": plugin.example.strip(),
     }
-
-
-def _parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
-    schema = model.model_json_schema(by_alias=True)
-    required, defs = schema.get("required", ()), schema.get("$defs", {})
-    return [
-        {
-            "key": key,
-            "type": _type(field, defs),
-            "required": key in required,
-            "default": field.get("default"),
-            "description": field.get("description", ""),
-        }
-        for key, field in schema.get("properties", {}).items()
-    ]
-
-
-def _type(field: dict[str, Any], defs: dict[str, Any]) -> str:
-    """The type of a JSON Schema in a few words; of a mapping with fixed keys, its keys."""
-    options = field.get("anyOf") or field.get("oneOf")
-    if options:
-        return " or ".join(dict.fromkeys(_type(option, defs) for option in options if option.get("type") != "null"))
-    if "enum" in field:
-        return " | ".join(str(value) for value in field["enum"])
-    if "const" in field:
-        return str(field["const"])
-    if "$ref" in field:
-        return f"{{{', '.join(defs[str(field['$ref']).rsplit('/', 1)[-1]].get('properties', ()))}}}"
-    if field.get("type") == "array":
-        return f"list of {_type(field.get('items', {}), defs)}"
-    kind = str(field.get("type", "anything"))
-    return {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}.get(
-        kind, kind
-    )

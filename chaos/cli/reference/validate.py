@@ -70,9 +70,14 @@ def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet | Statements:
     return load_experiment(path, load_registry())
 
 
-def print_schema() -> None:
-    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days and fleets."""
-    click.echo(schema_text(), nl=False)
+def print_schema(catalog: bool) -> None:
+    """Print one JSON Schema (draft 2020-12) for all documents, or its entry for the catalog of SchemaStore."""
+    if catalog:
+        from chaos.documents.schema import CATALOG_ENTRY  # noqa: PLC0415
+
+        print_document(CATALOG_ENTRY)
+    else:
+        click.echo(schema_text(), nl=False)
 
 
 def schema_text() -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from chaos.core.cluster_view import ClusterView, zone
 from chaos.core.errors import Refused
-from chaos.core.experiment import Experiment, TargetSpec
+from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory, Limits
 from chaos.core.kube import Node, is_ready, operating_system
+from chaos.core.target_spec import TargetSpec
 
 SPREAD = 3  # replicas of the bundled workloads
 

@@ -89,7 +89,7 @@ def _repair_risks(eks: Any, cluster: str, group: str) -> Iterator[PowerRisk]:
 class AwsPower(PowerSettings):
     """Credentials are those of the SDK: its environment variables, profiles, or the role of the machine."""
 
-    kind: Literal["aws"]
+    kind: Literal["aws"] = Field(description="EC2 instances")
     instance: Annotated[str, full_match("i-[0-9a-f]{8,17}", "is no ID of an instance")] | None = Field(
         None, description="default: that of the Node's provider ID"
     )

@@ -98,7 +98,7 @@ def _matches(action: str, patterns: list[str]) -> bool:
 class AzurePower(PowerSettings):
     """Credentials are those of azure-identity: its environment variables, a managed identity, or ``az login``."""
 
-    kind: Literal["azure"]
+    kind: Literal["azure"] = Field(description="virtual machines of Azure")
     instance: Annotated[str, full_match(f"(?i:{VM_RESOURCE})", "is no resource ID of a virtual machine")] | None = (
         Field(None, description="resource ID, as /subscriptions/...; default: that of the Node's provider ID")
     )

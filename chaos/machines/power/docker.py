@@ -25,7 +25,7 @@ _IDENTITY = (
 
 
 class DockerPower(PowerSettings):
-    kind: Literal["docker"]
+    kind: Literal["docker"] = Field(description="containers of docker or podman")
     container: ContainerName | None = Field(None, description="name or ID; default: the Node's name")
     engine: ContainerEngine | None = Field(None, description="default: docker where it is installed, else podman")
 

@@ -103,7 +103,7 @@ def _repair_by_gke(session: Any, project: str, labels: Mapping[str, str]) -> Ite
 class GcpPower(PowerSettings):
     """Credentials are the application default ones of the SDK."""
 
-    kind: Literal["gcp"]
+    kind: Literal["gcp"] = Field(description="instances of Compute Engine")
     instance: Annotated[str, full_match("[^/ ]+/[^/ ]+/[^/ ]+", "is no instance: write PROJECT/ZONE/NAME")] | None = (
         Field(None, description="as PROJECT/ZONE/NAME; default: that of the Node's provider ID")
     )

@@ -26,7 +26,7 @@ _PAUSED, _OFF_STATES, _ON_STATES = 3, (5, 6), (1, 2, 3, 4, 7)
 
 
 class LibvirtPower(PowerSettings):
-    kind: Literal["libvirt"]
+    kind: Literal["libvirt"] = Field(description="a domain of libvirt")
     uri: str = Field("qemu:///system", description="of the daemon, as qemu+ssh://root@hypervisor/system")
     domain: str | None = Field(None, description="name or UUID; default: the Node's name")
 

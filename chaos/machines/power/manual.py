@@ -24,7 +24,7 @@ _PROMPT_LOCK = Lock()  # one prompt at a time
 
 
 class ManualPower(PowerSettings):
-    kind: Literal["manual"]
+    kind: Literal["manual"] = Field(description="a person, who is asked")
     deadline: DurationText = Field("5m", description="for the person who is asked")
 
     @property

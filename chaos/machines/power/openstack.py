@@ -33,7 +33,7 @@ _STATES = {
 class OpenstackPower(PowerSettings):
     """Credentials are those of the SDK: clouds.yaml, or its environment variables."""
 
-    kind: Literal["openstack"]
+    kind: Literal["openstack"] = Field(description="servers of OpenStack")
     server: str | None = Field(None, description="its ID; default: that of the Node's provider ID")
     cloud: str | None = Field(None, description="in clouds.yaml; default: OS_CLOUD, or the variables OS_*")
     region: str | None = Field(None, description="default: that of the cloud")

@@ -21,10 +21,10 @@ MacAddress = Annotated[
 
 
 class WakeOnLanPower(PowerSettings):
-    kind: Literal["wake-on-lan"]
-    mac: MacAddress
+    kind: Literal["wake-on-lan"] = Field(description="a magic packet, which only powers on")
+    mac: MacAddress = Field(description="of the network card")
     broadcast: str = Field("255.255.255.255", description="address that the packet is sent to")
-    port: StrictInt = Field(9, ge=1, le=65535)
+    port: StrictInt = Field(9, ge=1, le=65535, description="to which the packet is sent")
 
 
 def make_wake_on_lan_control(power: WakeOnLanPower) -> WakeOnLanControl:

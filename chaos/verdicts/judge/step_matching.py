@@ -12,8 +12,9 @@ from typing import Any
 from chaos.core.action import StepRun
 from chaos.core.command import Delivery, Outcome
 from chaos.core.duration import parse_duration
-from chaos.core.experiment import Experiment, Step, TargetSpec
+from chaos.core.experiment import Experiment, Step
 from chaos.core.recording import ActionPhase, ActionRecord
+from chaos.core.target_spec import TargetSpec
 from chaos.core.text import on_node
 from chaos.core.timeline import Entry, Timeline
 

@@ -10,10 +10,11 @@ import chaos.faults.actions
 import chaos.verdicts.assertions
 from chaos.core.action import Action
 from chaos.core.cluster_view import ClusterView
-from chaos.core.experiment import Experiment, TargetSpec
+from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory
 from chaos.core.kube import Condition, Node, NodeInfo, NodeMetadata, NodeStatus
 from chaos.core.registry import PluginRegistry, discover
+from chaos.core.target_spec import TargetSpec
 from chaos.engine.planning.targets import planned_targets, select_nodes, select_workload_nodes
 
 REGISTRY = PluginRegistry(discover(chaos.faults.actions, Action), discover(chaos.verdicts.assertions, "ASSERTION"))

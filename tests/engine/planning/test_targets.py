@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from chaos.core.cluster_view import ClusterView
 from chaos.core.errors import Refused
-from chaos.core.experiment import TargetSpec
 from chaos.core.inventory import Inventory
 from chaos.core.kube import (
     Condition,
@@ -26,6 +25,7 @@ from chaos.core.kube import (
     is_ready,
 )
 from chaos.core.kube.meta import Annotations
+from chaos.core.target_spec import TargetSpec
 from chaos.engine.planning.targets import SPREAD, candidates, select_nodes, select_workload_nodes
 
 CONTROL_LABEL = "node-role.kubernetes.io/control-plane"

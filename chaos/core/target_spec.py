@@ -1,0 +1,76 @@
+"""Selectors of target nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+
+from chaos.core.field_types import Model
+
+LabelValue = Annotated[
+    str,
+    BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
+    WithJsonSchema({"type": ["string", "null"]}),
+]
+
+
+class LabelRequirement(Model):
+    """An entry of ``matchExpressions``, with the meaning that it has in Kubernetes."""
+
+    key: str = Field(min_length=1, description="of the label")
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
+        description="whether the label has one of the values, or exists"
+    )
+    values: list[str] = Field([], description="for In and NotIn")
+
+    @model_validator(mode="after")
+    def _values_of_sets(self) -> Self:
+        if (self.operator in ("In", "NotIn")) != bool(self.values):
+            takes = "needs values" if not self.values else "takes no values"
+            raise ValueError(f"the operator {self.operator} {takes}")
+        return self
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether a Node with these labels is selected. One without the key is not in any set."""
+        found = labels.get(self.key)
+        if self.operator in ("In", "Exists"):
+            return found is not None and (self.operator == "Exists" or found in self.values)
+        return found is None or (self.operator == "NotIn" and found not in self.values)
+
+
+class TargetSpec(Model):
+    """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
+
+    role: Literal["worker", "control-plane"] | None = Field(None, description="the nodes' role")
+    nodes: list[str] | None = Field(None, min_length=1, description="these nodes, by name")
+    except_: list[str] = Field([], alias="except", description="names of nodes that are never selected")
+    match_labels: dict[str, LabelValue] | None = Field(
+        None, alias="matchLabels", description="labels that the Node has"
+    )
+    match_expressions: list[LabelRequirement] = Field(
+        [], alias="matchExpressions", description="of labels, as in a label selector of Kubernetes"
+    )
+    zone: str | None = Field(None, description="value of the label topology.kubernetes.io/zone")
+    os: Literal["linux", "windows"] | None = Field(None, description="the operating system")
+    runs: Literal["workload"] | None = Field(
+        None, description="workload: the node can run pods of the workload, and runs one before the first step"
+    )
+    count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
+
+    @model_validator(mode="after")
+    def _no_exception_of_names(self) -> Self:
+        if self.nodes and self.except_:
+            raise ValueError("give either nodes or except")
+        return self
+
+    @field_validator("count", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        text = str(value)[:20]
+        number = text.removesuffix("%")
+        fits = isinstance(value, int | str) and number.isascii() and number.isdigit() and int(number) >= 1
+        if not fits or (text != number and int(number) > 100):
+            raise ValueError(f"count must be a whole number from 1 or a percentage like 25%, not {text!r}")
+        return value
