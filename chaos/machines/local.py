@@ -18,7 +18,7 @@ from chaos.core.field_types import Secret
 from chaos.core.text import register_secret
 
 COMMAND_TIMEOUT = 30  # seconds of wall time
-_WRITABLE_BY_OTHERS = 0o022
+WRITABLE_BY_OTHERS = 0o022
 _MAX_OUTPUT = 300  # characters of a program's output that errors quote
 
 
@@ -59,7 +59,7 @@ def resolve_secret(secret: Secret) -> str:
 
 def _from_file(path: Path) -> str:
     try:
-        if path.stat().st_mode & _WRITABLE_BY_OTHERS:
+        if path.stat().st_mode & WRITABLE_BY_OTHERS:
             raise Refused(f"secret file {path} can be written by others", hint=f"run `chmod go-w {path}`")
         return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
     except OSError as error:

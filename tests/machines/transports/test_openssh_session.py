@@ -380,6 +380,13 @@ def test_a_configuration_that_ssh_rejects_and_no_ssh_at_all(
 ) -> None:
     with pytest.raises(Refused, match=r"ssh does not accept its configuration for w1: .*line 2: .*nosuchoption"):
         openssh_session(server, "NoSuchOption yes")
+    context = openssh_host(ssh_config(server))
+    (server.folder / "ssh_config").chmod(0o664)
+    with pytest.raises(Refused, match="can be written by others"):
+        transport_of(context).open_session(context)
+    (server.folder / "ssh_config").unlink()
+    with pytest.raises(Refused, match="cannot be read: No such file"):
+        transport_of(context).open_session(context)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refused, match="program ssh cannot be run: No such file") as caught:
         openssh_session(server)
@@ -467,6 +474,7 @@ def test_algorithms_that_paramiko_lacks(tmp_path: Path) -> None:
 def test_an_address_of_a_node_that_a_shell_would_interpret(tmp_path: Path, address: str) -> None:
     config = tmp_path / "config"
     config.write_text(f"Host *\n  ProxyCommand touch {tmp_path}/mark-%h\n", encoding="utf-8")
+    config.chmod(0o600)
     options = {"configFile": str(config)}
     context = replace(openssh_host(config, options=options), find_address=lambda: address)
     with pytest.raises(Refused, match="w1 cannot be reached by ssh as"):
