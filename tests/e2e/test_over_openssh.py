@@ -24,6 +24,7 @@ def over_openssh(inventory: Path, folder: Path) -> Path:
     (folder / "ssh_config").write_text(
         f"Host 127.0.0.1\n  ProxyCommand {sys.executable} {folder}/relay.py %h %p --token {SECRET}\n", encoding="utf-8"
     )
+    (folder / "ssh_config").chmod(0o600)
     document = json.loads(inventory.read_text(encoding="utf-8"))
     options = {"configFile": str(folder / "ssh_config")}
     document["defaults"] |= {"transport": "openssh", "options": options}

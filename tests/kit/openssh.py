@@ -34,6 +34,7 @@ def ssh_config(server: Server, *lines: str, name: str = HOST) -> Path:
     files = (f"UserKnownHostsFile {server.folder}/known_hosts", "GlobalKnownHostsFile none", "IdentityAgent none")
     path = server.folder / "ssh_config"
     path.write_text("\n  ".join([f"Host {name}", *lines, *usual, *files]) + "\n", encoding="utf-8")
+    path.chmod(0o600)
     return path
 
 

@@ -160,6 +160,7 @@ def built(setup: Setup, keys: Keys, folder: Path) -> Iterator[tuple[Path, dict[s
         lines += [f"IdentityAgent {stack.enter_context(_agent(setup, keys, folder))}"]
         config = folder / "ssh_config"
         config.write_text("\n  ".join([f"Host {HOST}", *lines]) + "\n", encoding="utf-8")
+        config.chmod(0o600)
         yield config, host
 
 

@@ -212,7 +212,7 @@ def _docker(access: Access) -> Iterator[Entry]:
 
 
 def _ssh(login: str, reason: str) -> Iterator[Entry]:
-    yield Entry("transport", "ssh", "commands are run over OpenSSH; host keys are verified")
+    yield Entry("transport", "ssh", "commands are run over SSH; host keys are verified")
     if login:
         yield Entry("user", login, reason or "as given")
     yield Entry("sudo", True, "without a password, where the login is not root: nodefall sudoers prints the rules")

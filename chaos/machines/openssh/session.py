@@ -22,7 +22,7 @@ from chaos.machines.sessions.settings import HostSettings
 
 MAX_CLIENTS = 8  # at once; sshd's MaxSessions is 10
 _SESSION_END_GRACE = 2.0  # seconds in which sshd may still count sessions that have ended
-_RETRY_INTERVAL = 0.05  # seconds
+_END_GRACE = 0.2  # seconds in which a master ends whose connection has, and a client that has no output
 _MAX_COMMAND = 200  # characters that errors quote
 _OWN_ERROR = 255  # exit code of ssh itself
 _REJECTED = "session request failed"  # what its client prints
@@ -75,13 +75,15 @@ class OpensshSession(ArmingSession):
                 return self._armed(command, process, self.settings.label, version)
             error = self._failure(process, command)
             process.close()
-            if not master.is_alive:  # nothing has run on what turned out to be broken: once more on another one
+            if (
+                master.wait_end(_END_GRACE) or not master.is_alive
+            ):  # nothing has run on what turned out to be broken: once more on another one
                 if is_second:
-                    raise error
+                    why = f"the connection to {self.settings.label} was lost before it started"
+                    raise Unreachable(f"{printable(str(command), _MAX_COMMAND)} could not be armed: {why}")
                 is_second = True
             elif _REJECTED not in process.greeting or monotonic() >= until:
                 raise error
-            master.wait_end(_RETRY_INTERVAL)
 
     def close(self) -> None:
         """Disconnect. Programs that run on the host go on; armed ones end without running."""
@@ -119,7 +121,7 @@ class OpensshSession(ArmingSession):
         if process.wait() is ExitReason.TIMED_OUT:
             limit = f"{self._limit(command):g} s"
             return Unreachable(f"{label} started no command within {limit}; {quote_greeting(process)}")
-        code = process.await_exit(_RETRY_INTERVAL)
+        code = process.await_exit(_END_GRACE)
         if code == _OWN_ERROR and _REJECTED in process.greeting:
             return Unreachable(f"{label} rejected more sessions", hint="raise MaxSessions of its sshd")
         return login_error(process, code, self.settings)

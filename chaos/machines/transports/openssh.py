@@ -13,6 +13,7 @@ from chaos.core.driver import FilePath
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import Model
 from chaos.machines.driver import HostContext, TransportDriver
+from chaos.machines.local import refuse_untrusted
 from chaos.machines.openssh.call import SshCall, SshConfig, resolve, ssh_call
 from chaos.machines.openssh.session import OpensshSession
 from chaos.machines.sessions.host_keys import KnownKeys, known_hosts_name, read_known_hosts
@@ -69,8 +70,17 @@ class OpensshTransport(TransportDriver):
     def _call(self, host: HostContext) -> SshCall:
         options: OpensshOptions = self.options_of(host)
         destination = host.host.address or (host.key if options.destination == "name" else host.find_address())
-        file = host.secrets.path(options.config_file) if options.config_file else None
+        file = _trusted(host.secrets.path(options.config_file)) if options.config_file else None
         return ssh_call(host.inventory, host.key, destination or host.key, host.local, file)
+
+
+def _trusted(path: Path) -> Path:
+    """A configuration that no one else may change: it has programs in it. Raises Refused."""
+    try:
+        refuse_untrusted(path)
+    except OSError as error:
+        raise Refused(f"configFile {path} cannot be read: {error.strerror}", hint="check the inventory") from error
+    return path
 
 
 def _known_keys(host: HostContext, path: Path) -> KnownKeys:

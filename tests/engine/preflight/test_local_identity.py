@@ -59,6 +59,7 @@ def test_jump_hosts_of_an_ssh_config(tmp_path: Path) -> None:
         "Host inner\n  HostName 192.0.2.8\n  ProxyJump outer\nHost outer\n  HostName 192.0.2.7\n",
         encoding="utf-8",
     )
+    config.chmod(0o600)
     openssh = inventory(defaults={"transport": "openssh", "options": {"configFile": str(config)}})
     assert jump_hosts(openssh, {"a": "192.0.2.1", "b": "192.0.2.2"}) == {
         "2001:db8::9": frozenset({"2001:db8::9"}),

@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from time import monotonic
 
 import pytest
@@ -152,6 +154,50 @@ def test_a_connection_that_the_host_cuts_is_replaced(server: Server, session: Op
     server.cut()
     assert session.run(TRUE).exit == 0
     until(lambda: has_ended(pid))
+
+
+@pytest.mark.slow
+def test_deliveries_are_true_whatever_is_killed(server: Server, tmp_path: Path) -> None:
+    """What was not sent has not run, what was answered has run once, and nothing has run twice."""
+    random = Random(1)  # noqa: S311 - repeatable
+    (tmp_path / "relay.py").write_text(RELAY, encoding="utf-8")
+    over = threading.Event()
+
+    def kill() -> None:
+        while not over.wait(random.uniform(0.1, 0.6)):
+            with suppress(OSError, AssertionError, subprocess.CalledProcessError, Unreachable):  # it has just ended
+                if random.random() < 0.5:
+                    server.cut()
+                else:
+                    os.kill(master_pid(session), random.choice([signal.SIGKILL, signal.SIGTERM]))
+
+    def run(number: int) -> tuple[Delivery, str]:
+        each = command("sh", "-c", f"echo x >> {tmp_path}/{number}; sleep 0.0{number % 9}")
+        if number % 2:
+            outcome = session.run(each)
+            return outcome.delivery, outcome.error
+        try:
+            armed = session.arm(each)
+        except Unreachable as error:
+            return Delivery.NOT_SENT, error.message
+        over.wait(random.uniform(0, 0.1))
+        return armed.wait().delivery, ""
+
+    with closing(openssh_session(server, f"ProxyCommand {sys.executable} {tmp_path}/relay.py %h %p")) as session:
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with ThreadPoolExecutor(MAX_CLIENTS) as pool:
+            found = list(pool.map(run, range(100)))
+        over.set()
+        killer.join()
+    times = [len(path.read_text()) // 2 if (path := tmp_path / str(number)).exists() else 0 for number in range(100)]
+    allowed = {Delivery.NOT_SENT: {0}, Delivery.ANSWERED: {1}, Delivery.LOST: {0, 1}}
+    wrong = [
+        (number, each, times[number]) for number, each in enumerate(found) if times[number] not in allowed[each[0]]
+    ]
+    assert wrong == []
+    assert {each for each, _ in found} >= {Delivery.ANSWERED, Delivery.LOST}
+    assert not any("sudo" in error for _, error in found)
 
 
 def test_a_socket_that_somebody_removes_and_a_log_that_would_grow(session: OpensshSession, folders: Path) -> None:
@@ -334,6 +380,13 @@ def test_a_configuration_that_ssh_rejects_and_no_ssh_at_all(
 ) -> None:
     with pytest.raises(Refused, match=r"ssh does not accept its configuration for w1: .*line 2: .*nosuchoption"):
         openssh_session(server, "NoSuchOption yes")
+    context = openssh_host(ssh_config(server))
+    (server.folder / "ssh_config").chmod(0o664)
+    with pytest.raises(Refused, match="can be written by others"):
+        transport_of(context).open_session(context)
+    (server.folder / "ssh_config").unlink()
+    with pytest.raises(Refused, match="cannot be read: No such file"):
+        transport_of(context).open_session(context)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Refused, match="program ssh cannot be run: No such file") as caught:
         openssh_session(server)
@@ -421,6 +474,7 @@ def test_algorithms_that_paramiko_lacks(tmp_path: Path) -> None:
 def test_an_address_of_a_node_that_a_shell_would_interpret(tmp_path: Path, address: str) -> None:
     config = tmp_path / "config"
     config.write_text(f"Host *\n  ProxyCommand touch {tmp_path}/mark-%h\n", encoding="utf-8")
+    config.chmod(0o600)
     options = {"configFile": str(config)}
     context = replace(openssh_host(config, options=options), find_address=lambda: address)
     with pytest.raises(Refused, match="w1 cannot be reached by ssh as"):
