@@ -191,8 +191,8 @@ class NodeTaints:
             self._remove(name, "NoExecute", {NOT_READY, UNREACHABLE})
 
     def remove_out_of_service(self, name: str) -> None:
-        """Remove the taint of a node that was out of service, which no real controller does."""
-        for effect in ("NoExecute", "NoSchedule"):
+        """Remove the taint of a node that was out of service, if the rules do: no real controller does."""
+        for effect in ("NoExecute", "NoSchedule") if self._rules.removes_out_of_service else ():
             self._remove(name, effect, {OUT_OF_SERVICE})
 
     def _add(self, name: str, effect: str, keys: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -57,10 +58,7 @@ class GracefulShutdown:
     def _end_pods(self) -> None:
         """Start a shutdown: facts 1.4, steps 2 to 5."""
         self._process.is_shutting_down = True
-        if late := self._process.rules.node_status.shutdown_report_delay:
-            self._process.after(late, self._reporter.report_now)
-        else:
-            self._reporter.report_now()
+        self._later(self._process.rules.node_status.shutdown_report_delay, self._reporter.report_now)
         self._started_at = self._process.sim.now
         self._process.machine.files[STATE_FILE] = state_file(self._started_at, None)
         metrics = self._process.metrics
@@ -73,10 +71,14 @@ class GracefulShutdown:
         if self._rules.all_groups_at_once:
             for bucket, members in plan:
                 self._kill(bucket, members, set())
-        if late := self._rules.stop_delay:
-            self._process.after(late, self._run, plan)
+        self._later(self._rules.stop_delay, self._run, plan)
+
+    def _later(self, delay: float, call: Callable[..., object], *arguments: object) -> None:
+        """Call after a delay, at once without one."""
+        if delay:
+            self._process.after(delay, call, *arguments)
         else:
-            self._run(plan)
+            call(*arguments)
 
     def _run(self, remaining: list[tuple[Bucket, list[Worker]]]) -> None:
         """Process the buckets in order, without empty ones."""
@@ -100,10 +102,8 @@ class GracefulShutdown:
             )
             self._process.log(_PODS, "Shutdown manager killing pod with gracePeriod", pod=pod, gracePeriod=logged_grace)
             done = partial(self._on_pod_end, waiting)
-            if apart := self._rules.seconds_between_pods:
-                self._process.after(apart * index, self._workers.kill_for_shutdown, worker, grace, done)
-            else:
-                self._workers.kill_for_shutdown(worker, grace, done)
+            delay = self._rules.seconds_between_pods * index
+            self._later(delay, self._workers.kill_for_shutdown, worker, grace, done)
 
     def _on_pod_end(self, waiting: set[Worker], worker: Worker) -> None:
         self._process.log(_PODS, "Shutdown manager finished killing pod", pod=f"{worker.namespace}/{worker.name}")
@@ -259,10 +259,7 @@ class ShutdownManager(GracefulShutdown):
         message = "Shutdown manager completed processing shutdown event, node will shutdown shortly"
         self._process.log(_MANAGER, message)
         self._process_next()
-        if late := self._rules.lock_release_delay:
-            self._process.after(late, self.lose_lock)
-        else:
-            self.lose_lock()
+        self._later(self._rules.lock_release_delay, self.lose_lock)
 
     def _on_cancel(self) -> None:
         """Handle a cancellation; the node's status follows with its next regular sync."""
