@@ -171,7 +171,7 @@ def _qos_order() -> Mapping[str, int]:
 class NodePressureRules:
     """pkg/kubelet/eviction; facts 9. ``qos_order``: pods of a lower number are evicted first.
 
-    ``limits_are_disruptions``: a pod that is evicted for a limit of its own has DisruptionTarget.
+    ``limits_are_disruptions``: a pod that is evicted because it exceeds its limits has DisruptionTarget.
 
     ``evicts_critical``: critical and static pods are evicted as well. ``memory_rejects_best_effort_only``: under
     memory pressure alone.

@@ -122,7 +122,7 @@ class PodWorkers:
             self._statuses.write(worker, final=True)
 
     def evict(self, worker: Worker, message: str, disruption: str) -> None:
-        """End a pod for node pressure, or a limit of its own; hard thresholds allow 1 s of grace."""
+        """End a pod for node pressure, or for a limit that the pod exceeds; hard thresholds allow 1 s of grace."""
         rules = self._process.rules.node_pressure
         worker.cause = Cause(rules.evicted_reason, message, disruption)
         self._statuses.emit(worker.pod, rules.evicted_reason, message, type_="Warning")
