@@ -8,6 +8,7 @@ from typing import Any
 from chaos.core.inventory import Lab, Rule
 
 CONTROL_PLANE = "control-plane"
+_UNUSED_TAINT = {"key": "example.com/unregistered", "effect": "NoSchedule"}  # of a kubelet that registers no Node
 
 
 def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
@@ -21,12 +22,14 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "systemd": lab.systemd,
     }
     taints = [taint.model_dump() for taint in lab.register_with_taints]
-    workers = {**common, "role": "worker", "taints": taints, "failSwapOn": lab.fail_swap_on}
+    workers = {**common, "role": "worker", "taints": taints, "failSwapOn": lab.fail_swap_on, "labels": lab.node_labels}
     workers |= {"swap": lab.swap, "swappedOff": lab.swapped_off}
     nodes: list[dict[str, Any]] = [{**common, **item} for item in _control_planes(lab)]
     for index in range(lab.workers):
         zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
         nodes.append({**workers, "name": f"worker-{index + 1}", "zone": zone})
+    unregistered = {**workers, "taints": [_UNUSED_TAINT], "registerNode": False}
+    nodes += ({**unregistered, "name": f"unregistered-{index + 1}"} for index in range(lab.unregistered_workers))
     windows = {**common, "role": "worker", "taints": taints, "os": "windows", "kubeletService": lab.kubelet_service}
     windows |= {"preshutdownTimeout": lab.preshutdown_timeout or ""}
     for index in range(lab.windows_workers):
@@ -36,7 +39,10 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "nodes": nodes,
         "kubernetes": lab.kubernetes,
         "inhibitorLostAfterCancel": lab.inhibitor_lost_after_cancel,
-        "controllers": {"disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout},
+        "controllers": {
+            "disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout,
+            "allocateNodeCidrs": lab.allocate_node_cidrs,
+        },
         "breakages": lab.breakages,
         "sharedIdentity": lab.shared_identity,
         "kubeletIdentity": lab.kubelet_identity,

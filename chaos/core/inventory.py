@@ -236,9 +236,10 @@ class Lab(Model):
     disable_force_detach_on_timeout: bool = Field(
         False, alias="disableForceDetachOnTimeout", description="of the controller manager"
     )
-    register_with_taints: list[NodeTaint] = Field(
-        [], alias="registerWithTaints", description="of the workers' kubelets: taints of new Nodes"
-    )
+    register_with_taints: list[NodeTaint] = Field([], alias="registerWithTaints", description="of workers' new Nodes")
+    node_labels: dict[str, str] = Field({}, alias="nodeLabels", description="of workers' new Nodes")
+    unregistered_workers: StrictInt = Field(0, ge=0, alias="unregisteredWorkers", description="registerNode: false")
+    allocate_node_cidrs: bool = Field(False, alias="allocateNodeCIDRs", description="of the controller manager")
     swap: Quantity = Field("", description="of the workers, in /etc/fstab: on after each boot; as 2Gi")
     swapped_off: bool = Field(False, alias="swappedOff", description="swap is off at first, until the next boot")
     fail_swap_on: bool = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")

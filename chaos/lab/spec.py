@@ -90,6 +90,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     zone: str = ""
     labels: dict[str, str] = {}
     taints: list[Taint] = []
+    register_node: bool = True
     shutdown_grace_period: str = "30s"
     shutdown_grace_period_critical_pods: str = "10s"
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = []
@@ -135,6 +136,7 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
     terminated_pod_gc_threshold: int = 12500
     disable_force_detach_on_timeout: bool = False
     taints_within_pass: bool = False
+    allocate_node_cidrs: bool = False
 
 
 class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, rename="camel"):

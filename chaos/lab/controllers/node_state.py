@@ -7,6 +7,7 @@ Taints of the node lifecycle controller. Facts 5.4.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
@@ -72,11 +73,17 @@ def view_of(node: Object, rules: NodeLifecycleRules) -> View:
     """View of a Node."""
     ready = condition(node, "Ready")
     heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # missing in a new Node object of that name
-    unknown = all(condition_status(node, type_) == "Unknown" for type_ in rules.node_conditions)
+    unknown = all(condition_status(node, type_) == rules.unreachable_status for type_ in rules.node_conditions)
     status = str(ready["status"]) if ready else ""
     may_untaint = may_remove_no_execute(node)
     is_settled = status == "True" and not may_untaint
-    return View(node, zone_of(node), status, heartbeat, unknown, is_counted(node), may_untaint, is_settled)
+    zone = zone_of(node) if rules.per_zone else ""
+    return View(node, zone, status, heartbeat, unknown, is_counted(node), may_untaint, is_settled)
+
+
+def creation_time(node: Object) -> float:
+    """When a Node was created, in seconds since the epoch."""
+    return datetime.fromisoformat(node["metadata"]["creationTimestamp"]).timestamp()
 
 
 ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
@@ -109,7 +116,8 @@ def zone_state(ready: int, not_ready: int, rules: NodeLifecycleRules) -> ZoneSta
 
 def zone_rate(state: ZoneState, size: int, rules: NodeLifecycleRules) -> float:
     """Nodes per second that may be tainted NoExecute in a zone of this size."""
-    if state != "PartialDisruption":
+    is_slow = state == "PartialDisruption" or (state == "FullDisruption" and rules.full_zone_is_partial)
+    if not is_slow:
         return rules.node_eviction_rate
     return rules.secondary_node_eviction_rate if size > rules.large_cluster_size_threshold else 0.0
 
@@ -171,11 +179,12 @@ class NodeTaints:
         if node is None:
             return
         desired = desired_no_schedule(node, self._rules) if desired is None else desired
-        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & self._owned_keys
+        effect = self._rules.condition_taint_effect
+        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == effect} & self._owned_keys
         if self._rules.adds_no_schedule_taints:
-            self._add(name, "NoSchedule", sorted(desired - current))
+            self._add(name, effect, sorted(desired - current))
         stale = current - desired if self._rules.removes_no_schedule_taints else set()
-        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", stale)
+        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, effect, stale)
 
     def swap_no_execute(self, name: str, desired: str, other: str) -> None:
         """Add the taint ``desired``, then remove ``other`` if the node has it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from chaos.lab.apiserver.events import Recorder
@@ -11,10 +10,11 @@ from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
 from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects import Object, name_of, namespace_of, node_of, set_condition, taints_of, tolerates, uid_of
-from chaos.lab.rules.control_plane import EvictionStep
+from chaos.lab.rules.control_plane import EvictionStep, TaintEvictionRules
 from chaos.lab.sim import SimClock, Timer
 
 _PodKey = tuple[str, str, str]  # namespace, name, uid
+_RULES = TaintEvictionRules()
 
 
 @dataclass(slots=True)
@@ -23,19 +23,17 @@ class _Pending:
     timer: Timer
 
 
-def toleration_seconds(
-    pod: Object, taints: list[Object], shortest: Callable[[Iterable[float]], float] = min
-) -> float | None:
+def toleration_seconds(pod: Object, taints: list[Object], rules: TaintEvictionRules = _RULES) -> float | None:
     """Seconds for which the pod tolerates these NoExecute taints, by the first matching tolerations; None for ever."""
     limits = []
-    tolerations = pod["spec"].get("tolerations") or []
+    tolerations = (pod["spec"].get("tolerations") or []) if rules.heeds_tolerations else []
     for taint in taints:
         match = next((item for item in tolerations if tolerates(item, taint)), None)
         if match is None:
             return 0.0
         if match.get("tolerationSeconds") is not None:
-            limits.append(max(0.0, float(match["tolerationSeconds"])))
-    return shortest(limits) if limits else None
+            limits.append(min(max(0.0, float(match["tolerationSeconds"])), rules.max_toleration_seconds))
+    return rules.min_toleration_time(limits) if limits else None
 
 
 class TaintEviction:
@@ -97,7 +95,7 @@ class TaintEviction:
 
     def _process(self, pod: Object, taints: list[Object]) -> None:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
-        limit = toleration_seconds(pod, taints, self._rules.min_toleration_time) if taints else None
+        limit = toleration_seconds(pod, taints, self._rules) if taints else None
         if limit is None:
             if key not in self._survivors and self._rules.untaint_cancels:
                 self._cancel(key, pod)
@@ -150,7 +148,7 @@ class TaintEviction:
 
     def _delete_object(self, key: _PodKey) -> None:
         try:
-            self._registry.delete("pods", key[0], key[1], None, {"uid": key[2]})
+            self._registry.delete("pods", key[0], key[1], self._rules.grace_period_seconds, {"uid": key[2]})
         except (NotFoundError, ConflictError):
             return  # its kubelet has deleted it
         self.deletions += 1

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import Literal
 
-from chaos.lab.objects import NOT_READY, OUT_OF_SERVICE, UNREACHABLE, UNSCHEDULABLE
+from chaos.lab.objects import NETWORK_UNAVAILABLE, NOT_READY, OUT_OF_SERVICE, UNREACHABLE, UNSCHEDULABLE
 
 EvictionStep = Literal["add-disruption-target", "delete"]
 
@@ -24,7 +24,7 @@ def _pressure_taints() -> Mapping[str, str]:
         "MemoryPressure": "node.kubernetes.io/memory-pressure",
         "DiskPressure": "node.kubernetes.io/disk-pressure",
         "PIDPressure": "node.kubernetes.io/pid-pressure",
-        "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+        "NetworkUnavailable": NETWORK_UNAVAILABLE,
     }
 
 
@@ -35,6 +35,8 @@ class NodeLifecycleRules:
     ``node_conditions``: set to Unknown together. ``ready_taints``: taint by status of Ready.
     ``pods_unready_on_not_ready``: pods turn unready also when the kubelet itself reports its node as not Ready.
     ``zone_states_first``: zone states are evaluated at the start of a pass instead of at its end.
+    ``full_zone_is_partial``: a zone without a healthy node is tainted at the rate of a partial disruption.
+    ``deletes_unknown_nodes``: as a cloud controller does with the Node of a machine that is gone.
     ``taints_within_pass``: nodes that a pass queues may be tainted before it evaluates zone states, by the loop that
     runs every 100 ms beside it: a race, which long passes lose. The taint stays, as the cache does not have it yet.
     """
@@ -50,9 +52,12 @@ class NodeLifecycleRules:
     node_conditions: tuple[str, ...] = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
     status_unknown: tuple[str, str] = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
     status_never_updated: tuple[str, str] = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+    unreachable_status: str = "Unknown"
+    deletes_unknown_nodes: bool = False
     ready_taints: Mapping[str, str] = field(default_factory=_no_execute_taints)
     pressure_taints: Mapping[str, str] = field(default_factory=_pressure_taints)
     unschedulable_taint: str = UNSCHEDULABLE
+    condition_taint_effect: str = "NoSchedule"
     counts_heartbeats: bool = True
     marks_unknown: bool = True
     marks_pods_not_ready: bool = True
@@ -66,21 +71,31 @@ class NodeLifecycleRules:
     limits_evictions: bool = True
     slows_in_partial_disruption: bool = True
     stops_in_full_disruption: bool = True
+    resumes_after_full_disruption: bool = True
+    full_zone_is_partial: bool = False
+    per_zone: bool = True  # else all nodes are one zone
     zone_states_first: bool = False
     taints_within_pass: bool = False
+    allocate_node_cidrs: bool = False
+    cidr_allocation_delay: float = 0.0
+    shares_node_cidrs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaintEvictionRules:
     """pkg/controller/tainteviction/taint_eviction.go; facts 5.6.
 
-    ``min_toleration_time``: of the tolerationSeconds for several taints. ``restart_forgets_countdowns``: a new process
-    handles every taint again. ``swap_restarts_countdown``: a pod's countdown starts again with the other taint.
+    ``min_toleration_time``: of the tolerationSeconds for several taints; ``max_toleration_seconds``: longer ones are
+    cut. ``restart_forgets_countdowns``: a new process handles every taint again. ``swap_restarts_countdown``: a pod's
+    countdown starts again with the other taint.
     """
 
     evicts: bool = True
     eviction_delay: float = 0.0
     min_toleration_time: Callable[[Iterable[float]], float] = min
+    max_toleration_seconds: float = inf
+    heeds_tolerations: bool = True
+    grace_period_seconds: int | None = None  # of the DELETE; None for that of the pod
     steps: tuple[EvictionStep, EvictionStep] = ("add-disruption-target", "delete")
     adds_disruption_target: bool = True
     disruption_target_reason: str = "DeletionByTaintManager"
@@ -139,7 +154,9 @@ class WorkloadRules:
 
     ``terminating_replicas_count``, ``unready_replicas_count``: pods that stand for a replica of a ReplicaSet.
     ``stateful_set_force_deletes``: terminating pods, so that their names are free.
-    ``daemon_tolerations``: key and effect, of every daemon pod; ``daemons_ignore_taints``: of the nodes.
+    ``daemon_tolerations``: key and effect, of every daemon pod; ``host_network_daemon_tolerations``: of those that use
+    the network of the host. ``daemon_toleration_seconds``: of the ones for NoExecute. ``keeps_own_tolerations``: those
+    of the DaemonSet's template. ``daemons_ignore_taints``: of the nodes.
     ``daemon_backoff``, ``job_backoff``: the first and the longest delay after a failed pod.
     """
 
@@ -156,15 +173,30 @@ class WorkloadRules:
         ("node.kubernetes.io/pid-pressure", "NoSchedule"),
         (UNSCHEDULABLE, "NoSchedule"),
     )
+    host_network_daemon_tolerations: tuple[tuple[str, str], ...] = ((NETWORK_UNAVAILABLE, "NoSchedule"),)
+    daemon_toleration_seconds: int | None = None
+    keeps_own_tolerations: bool = True
     daemon_backoff: tuple[float, float] = (1.0, 900.0)
     job_backoff: tuple[float, float] = (10.0, 600.0)  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SchedulerRules:
-    """kube-scheduler; facts 12. ``ignored_effects``: of taints other than Kubernetes' own."""
+    """kube-scheduler; facts 12. ``ignored_effects``: of taints other than Kubernetes' own.
+
+    ``ignored_taints``, ``untolerable_taints``: keys of taints that it does not see, or that no toleration matches.
+    ``heeded_conditions``: a node with one of them is not chosen. ``overcommit``: factor for the allocatable resources.
+    ``fits_without_capacity``: a node that reports no capacity takes pods.
+    """
 
     ignored_effects: frozenset[str] = frozenset()
+    ignored_taints: frozenset[str] = frozenset()
+    untolerable_taints: frozenset[str] = frozenset()
+    heeded_conditions: frozenset[str] = frozenset()
+    heeds_node_selectors: bool = True
+    compares_selector_values: bool = True  # of nodeSelector
+    overcommit: float = 1.0
+    fits_without_capacity: bool = False
 
 
 def _priority_classes() -> Mapping[str, int]:
@@ -182,6 +214,9 @@ class ApiServerRules:
     adds_default_tolerations: bool = True
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
+    replaces_own_tolerations: bool = False  # by the default ones
+    taints_new_nodes: bool = True  # TaintNodesByCondition
+    default_node_capacity: Mapping[str, str] = field(default_factory=dict)
     memory_pressure_qos_classes: frozenset[str] = frozenset()
     delete_removes_running_pods: bool = False
     terminating_pods_expire: bool = False

@@ -92,6 +92,11 @@ class Kubelet:
         volumes = VolumeMounts(process)
         reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
         reporter.registrations = self.registrations
+        rules = process.rules.node_status
+        has_flag = self._machine.spec.register_node or not rules.heeds_register_node
+        reporter.may_register = has_flag and (self._pids == 1 or rules.registers_again)
+        if self._pids > 1 or not self._machine.spec.register_node:
+            reporter.registration_delay = rules.registration_delay
         self._process, self._workers = process, PodWorkers(process, pressure, volumes)
         pressure.start(self._workers)
         self._manager = self._make_manager(process, reporter, self._workers)
@@ -200,6 +205,7 @@ class Kubelet:
             "nodeLeaseDurationSeconds": self._registry.rules.node_status.node_lease_duration_seconds,
             "nodeStatusUpdateFrequency": "10s",
             "nodeStatusReportFrequency": "5m0s",
+            "registerNode": node.register_node,
             "evictionHard": self._registry.rules.node_pressure.eviction_hard,
             "failSwapOn": node.fail_swap_on,
         }
