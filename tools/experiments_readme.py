@@ -19,7 +19,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 PREFIX = "nodefall.dev/"
 REQUIRED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
 OPTIONAL = ("really", "undecided-by")
-VERDICTS = ("held", "violated", "aborted")
+VERDICTS = ("held", "aborted")
 FAMILIES = {
     "graceful-shutdown": "Graceful shutdown",
     "cancelled-shutdown": "Cancelled shutdown",
@@ -34,7 +34,8 @@ HEAD = """<!-- Written by tools/experiments_readme.py from the experiments' anno
 
 # Experiments
 
-Each file tests one statement of the Kubernetes documentation. They run on the lab with the inventory in the table:
+Each file tests statements of the Kubernetes documentation: [the map](../docs/statements.md) has all of them, by page.
+The experiments run on the lab with the inventory in the table:
 
     nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
 
@@ -46,16 +47,16 @@ three workers, node affinity confines the pods to the target and two other nodes
 of a workload are created for the run and removed after it; if the cluster already has a class of that name, the class
 is not changed and the run ends.
 
-The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated" means that a statement
-of the documentation does not hold; the next column has the actual behaviour. "Aborted" means that nodefall stops the
-run. Under evidence, recordings are those of a real cluster in tests/recordings; paths are source files of
-kubernetes/kubernetes.
+The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated as known" means that a
+statement of the documentation is known not to hold; the next column has the actual behaviour. "Aborted" means that
+nodefall stops the run. Under evidence, recordings are those of a real cluster in tests/recordings; paths are source
+files of kubernetes/kubernetes.
 """
 BREAKAGES_HEAD = """
 ## Which breakages they detect
 
 `nodefall lab up --breakage ID` adds a deliberate defect to the lab. The verdict of these experiments changes from held
-to violated, or from violated to held. The verdict of the others does not change. (With heartbeats-ignored no node stays
+to violated. The verdict of the others does not change. (With heartbeats-ignored no node stays
 Ready, and the abort condition ends every other run of more than a minute.) "Undecided": the run cannot be finished or
 judged, and is inconclusive. Some breakages cannot be detected by any experiment.
 """
@@ -68,7 +69,8 @@ class BundledExperiment:
     path: Path
     family: str
     notes: dict[str, str]
-    comments: tuple[str, str]
+    comment: str
+    known: int  # expectations that are known to be violated
 
     @property
     def name(self) -> str:
@@ -95,10 +97,11 @@ def bundled_experiments() -> list[BundledExperiment]:
 
 def _read(path: Path) -> BundledExperiment:
     text = path.read_text(encoding="utf-8")
-    metadata = yaml.load(text, Loader=_LOADER)["metadata"]  # noqa: S506 - a safe one
+    document = yaml.load(text, Loader=_LOADER)  # noqa: S506 - a safe one
+    metadata = document["metadata"]
+    known = sum("known" in item for item in document["spec"]["hypothesis"])
     notes = {key.removeprefix(PREFIX): value for key, value in metadata.get("annotations", {}).items()}
-    first, second = text.splitlines()[:2]
-    return BundledExperiment(path, metadata["labels"]["family"], notes, (first, second))
+    return BundledExperiment(path, metadata["labels"]["family"], notes, text.splitlines()[0], known)
 
 
 def page() -> str:
@@ -118,11 +121,11 @@ def _families(found: list[BundledExperiment]) -> Iterator[str]:
 
 def _row(item: BundledExperiment) -> str:
     notes = item.notes
-    lab = notes["lab"]
+    lab, known = notes["lab"], f", {item.known} violated as known" if item.known else ""
     cells = [
         f"[{_cell(notes['sentence'])}]({notes['documentation']})",
         f"[{item.name}]({item.path.name})",
-        f"{notes['verdict']} ([{lab.removesuffix('.yaml')}](../hosts/{lab}))",
+        f"{notes['verdict']}{known} ([{lab.removesuffix('.yaml')}](../hosts/{lab}))",
         _cell(notes.get("really", "as documented")),
         _cell(notes["evidence"]),
     ]

@@ -54,7 +54,9 @@ if TYPE_CHECKING:
         UndoPending, Unreachable, Unsupported, UsageError
     )
     from chaos.core.logs import EventLog
-    from chaos.core.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
+    from chaos.core.experiment import (
+        Expectation, Experiment, KnownDeviation, Recovery, Spec, Step, TargetSpec, Until, Workload
+    )
     from chaos.core.field_types import Secret
     from chaos.core.indexes import PodHistories
     from chaos.core.inventory import (
@@ -69,7 +71,7 @@ if TYPE_CHECKING:
     from chaos.core.result import ForeignFault, Phases, RunResult, StepResult, UndoResult, Unnoticed
     from chaos.core.timeline import Entry, Fact, ProbeSample, QuerySample, Scrape, Timeline
     from chaos.core.verdict import ValueLimit
-    from chaos.core.verdict import Status, Verdict
+    from chaos.core.verdict import Known, Status, Verdict
     from chaos.verdicts.outcome.acceptance import Row, Standing
     from chaos.verdicts.outcome.prediction import Band
     from chaos.verdicts.outcome.measure import Kind as MeasureKind
@@ -85,8 +87,9 @@ __all__ = [
     "Entry", "EntryLog",
     "EventLog", "Exit", "Expectation", "ExpectationBand", "ExpectationRow", "Expected", "Experiment", "Fact",
     "FactCheck", "FailsafeTimer", "FindingKind", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun",
-    "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure", "MeasureKind", "Metadata",
-    "NodeTaint", "NodefallError", "NotComparableError", "Outcome", "Phases", "Plan", "PlannedStep", "PlannedTarget",
+    "Known", "KnownDeviation", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure",
+    "MeasureKind", "Metadata", "NodeTaint", "NodefallError", "NotComparableError", "Outcome", "Phases", "Plan",
+    "PlannedStep", "PlannedTarget",
     "PluginError", "PodHistories", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings",
     "PowerVerb", "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus",
     "ProofStatus", "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused", "Rehearsal",

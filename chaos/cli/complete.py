@@ -95,7 +95,8 @@ def complete_explained(ctx: click.Context, param: click.Parameter, incomplete: s
     others = [
         CompletionItem(name, help=text) for name, text in sorted(summaries.items()) if name.startswith(incomplete)
     ]
-    return [*plugins, *others]
+    experiments = [CompletionItem(name, help="experiment") for name in bundled_names() if name.startswith(incomplete)]
+    return [*plugins, *others, *experiments]
 
 
 def complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001

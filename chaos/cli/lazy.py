@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lab": ("lab", "Start and stop the simulated cluster."),
     "kind": ("kind", "Create and delete a cluster of containers with kind."),
     "list": ("reference", "List actions, assertions and facts."),
-    "explain": ("reference", "Explain one action, assertion, fact or time word."),
+    "explain": ("reference", "Explain one action, assertion, fact, time word or bundled experiment."),
     "schema": ("reference", "Print the JSON Schema of experiments, inventories, game days and fleets."),
     "completion": ("reference", "Print the completion script of a shell."),
 }

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from chaos.core.duration import Bound, parse_bound, parse_duration
-from chaos.core.field_types import BoundText, DurationText, Factor, Metadata, Model, Name, VersionRange
+from chaos.core.field_types import BoundText, DurationText, Factor, HttpUrl, Metadata, Model, Name, VersionRange
 from chaos.core.probes import Probe, Query
 
 if TYPE_CHECKING:
@@ -75,6 +75,14 @@ class Until(Model):
         return self
 
 
+class KnownDeviation(Model):
+    """Where Kubernetes is known not to do what its documentation says."""
+
+    versions: VersionRange = Field(description="of the API server, as >=v1.32, <v1.36", examples=[">=v1.32"])
+    issue: HttpUrl = Field(description="URL of the upstream issue")
+    instead: str = Field(min_length=1, description="what happens instead")
+
+
 def _marker(value: Any) -> Any:
     return None if value is False else value
 
@@ -106,6 +114,9 @@ class Expectation(Model):
         None, description="with within: at least this many times the slowest start of a pod of the workload"
     )
     order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
+    known: KnownDeviation | None = Field(
+        None, description="a violation is known of these versions, and does not make the run violated"
+    )
     _bound: BoundAssertion | None = PrivateAttr(None)
 
     @model_validator(mode="after")
@@ -183,11 +194,14 @@ class Recovery(Model):
 
 class Spec(Model):
     title: str
+    description: str = Field("", description="what is so if everything holds, in a sentence or two")
     kubernetes: VersionRange | None = Field(
         None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
     )
     requires: dict[str, dict[str, str]] = Field({}, description='required facts, as {kubelet: {x: ">0"}}')
-    allow: list[Literal["custom", "irreversible"]] = []
+    allow: list[Literal["custom", "irreversible", "ungraceful"]] = Field(
+        [], description="ungraceful: nodes whose shutdown is not graceful, as the experiment tests whether it is"
+    )
     workload: Workload | None = None
     targets: dict[str, TargetSpec] = {}
     probes: list[Probe] = []

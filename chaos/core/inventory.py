@@ -230,12 +230,11 @@ class Lab(Model):
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
         [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
     )
+    feature_gates: dict[str, bool] = Field({}, alias="featureGates", description="of the kubelets")
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field(
         "always", alias="inhibitorLostAfterCancel", description="real ones usually do; seeded: in four of five cases"
     )
-    disable_force_detach_on_timeout: bool = Field(
-        False, alias="disableForceDetachOnTimeout", description="of the controller manager"
-    )
+    disable_force_detach_on_timeout: bool = Field(False, alias="disableForceDetachOnTimeout", description="the flag")
     register_with_taints: list[NodeTaint] = Field([], alias="registerWithTaints", description="of workers' new Nodes")
     node_labels: dict[str, str] = Field({}, alias="nodeLabels", description="of workers' new Nodes")
     unregistered_workers: StrictInt = Field(0, ge=0, alias="unregisteredWorkers", description="registerNode: false")

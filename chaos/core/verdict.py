@@ -23,24 +23,55 @@ class ValueLimit:
 
 
 class Status(StrEnum):
-    """Pending occurs only during a live run, before the deadline."""
+    """Pending occurs only during a live run, before the deadline.
+
+    Known is what views call a violation that is known of this version of Kubernetes (:attr:`Verdict.shown`). It is the
+    status of no verdict.
+    """
 
     HELD = "held"
     VIOLATED = "violated"
     INCONCLUSIVE = "inconclusive"
     PENDING = "pending"
+    KNOWN = "known"
+
+    @property
+    def words(self) -> str:
+        """The status for people."""
+        return "violated, as known" if self is Status.KNOWN else str(self)
 
 
-SYMBOLS = {Status.HELD: "✓", Status.VIOLATED: "✗", Status.INCONCLUSIVE: "?", Status.PENDING: "…"}
+SYMBOLS = {
+    Status.HELD: "✓", Status.VIOLATED: "✗", Status.INCONCLUSIVE: "?", Status.PENDING: "…", Status.KNOWN: "~",
+}  # fmt: skip
 
 
 _ORDER = (Status.HELD, Status.PENDING, Status.INCONCLUSIVE, Status.VIOLATED)
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """The worst status: violated, inconclusive, pending, held, in this order; no status at all is inconclusive."""
-    given = list(statuses)
+    """The worst status: violated, inconclusive, pending, held, in this order; no status at all is inconclusive.
+
+    Known counts as held.
+    """
+    given = [Status.HELD if status is Status.KNOWN else status for status in statuses]
     return max(given, key=_ORDER.index) if given else Status.INCONCLUSIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A known deviation of Kubernetes from its documentation.
+
+    ``versions``: of Kubernetes that deviate, as ``>=v1.32, <v1.36``. ``issue``: URL of the upstream issue. ``instead``:
+    what happens instead.
+    """
+
+    versions: str
+    issue: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"known of Kubernetes {self.versions}: {self.instead} ({self.issue})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +82,8 @@ class Verdict:
     gives, in seconds, and ``subjects`` are those that violate it, both as far as they are known.
     ``at`` is the time of the decision, ``start`` and ``deadline`` are the bounds of the time judged (seconds since the
     epoch, None if unknown); of an undecided one, the deadline is the end of the time ``for`` which it must be true.
-    ``evidence`` holds ``Entry.seq`` numbers of the timeline.
+    ``evidence`` holds ``Entry.seq`` numbers of the timeline. ``known``: of a violation that is known of the cluster's
+    version, and does not make the run violated.
     """
 
     name: str
@@ -70,3 +102,9 @@ class Verdict:
     subjects: tuple[str, ...] = ()
     operator: str = ""  # within, never or always; "" for a moment, for an order, and in results of 0.1.0
     limits: tuple[ValueLimit, ...] = ()  # of values that were measured; result.json has the key only if there are any
+    known: Known | None = None  # as for limits
+
+    @property
+    def shown(self) -> Status:
+        """The status as views show it, and as it counts for the run: known instead of violated, as far as it is."""
+        return Status.KNOWN if self.known and self.status is Status.VIOLATED else self.status

@@ -15,6 +15,7 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents.problems import Cursor, check_model, did_you_mean
 
 _TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "timing", "baseline", "order")
+_KNOWN = "a known violation is that of a hypothesis"
 _PER_POD = ("pods", "pods-started", "grace-respected")
 _ALL = "all"
 
@@ -74,6 +75,7 @@ def check_expectations(spec: Cursor, names: DeclaredNames, registry: PluginRegis
             _check_moments(expectation, names.steps)
     for expectation in spec.get("steadyState").items():
         _report_keys(expectation, _TEMPORAL_KEYS, "the steady state is judged at one moment, before the first step")
+        _report_keys(expectation, ("known",), _KNOWN)
     for expectation in spec.get("abort").items():
         _check_abort(expectation)
     hypotheses = list(spec.get("hypothesis").items())
@@ -167,6 +169,7 @@ def _check_order(hypothesis: Cursor, known: list[str]) -> None:
 def _check_abort(expectation: Cursor) -> None:
     keys = [key for key in _TEMPORAL_KEYS if key != "always"]
     _report_keys(expectation, keys, "an abort condition is judged continuously")
+    _report_keys(expectation, ("known",), _KNOWN)
     always = expectation.get("always")
     if always and always.value is not True:
         always.report("an abort condition is judged continuously", "write always: true, or nothing")

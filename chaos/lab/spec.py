@@ -11,6 +11,7 @@ import msgspec
 from chaos.lab import breakages, versions
 from chaos.lab.objects import parse_quantity
 from chaos.lab.rules import Rules
+from chaos.lab.users import UserSpec
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _REQUIRED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
@@ -94,6 +95,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     shutdown_grace_period: str = "30s"
     shutdown_grace_period_critical_pods: str = "10s"
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = []
+    feature_gates: dict[str, bool] = {}  # of the kubelet
     systemd: int = 252
     logind: bool = True
     logind_drop_ins: dict[str, int] = {}  # name in /usr/lib/systemd/logind.conf.d to InhibitDelayMaxSec
@@ -137,30 +139,6 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
     disable_force_detach_on_timeout: bool = False
     taints_within_pass: bool = False
     allocate_node_cidrs: bool = False
-
-
-class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, rename="camel"):
-    """Rule of an RBAC role. Empty ``namespaces``: all namespaces; empty ``resource_names``: any name."""
-
-    verbs: list[str]
-    api_groups: list[str] = msgspec.field(default_factory=lambda: [""])
-    resources: list[str] = []
-    resource_names: list[str] = []
-    non_resource_urls: list[str] = msgspec.field(default_factory=list, name="nonResourceURLs")
-    namespaces: list[str] = []
-
-    def __post_init__(self) -> None:
-        """Check the rule. Raises ValueError."""
-        if bool(self.resources) == bool(self.non_resource_urls):
-            raise ValueError("a rule has either resources or nonResourceURLs")
-
-
-class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A user of the API besides the administrator. An empty ``token`` is generated when the lab starts."""
-
-    name: str
-    token: str = ""
-    rules: list[Rule] = []
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
@@ -226,7 +204,11 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
             record = getattr(rules, component)
             found = {field: value for field, value in flags.items() if hasattr(record, field)}
             rules = replace(rules, **{component: replace(record, **found)})
-        shutdown = replace(rules.node_shutdown, waits_for_volumes=self.has_feature("volumes-awaited"))
+        shutdown = replace(
+            rules.node_shutdown,
+            waits_for_volumes=self.has_feature("volumes-awaited"),
+            windows_graceful_node_shutdown=self.has_feature("windows-graceful-shutdown"),
+        )
         offset = rules.node_status.status_offset if self.has_feature("report-offset") else 0.0
         status = replace(rules.node_status, status_offset=offset)
         return breakages.broken(replace(rules, node_shutdown=shutdown, node_status=status), self.breakages)

@@ -14,7 +14,7 @@ import msgspec
 
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
 from chaos.core.experiment import TargetSpec
-from chaos.core.inventory import Inventory, Limits
+from chaos.core.inventory import Inventory, Limits, ProtectedNodes
 from chaos.core.result import REFUSED, RunResult
 from chaos.engine.load import LoadedExperiment
 from chaos.engine.registry import load_facts
@@ -102,7 +102,7 @@ class Rehearsals:
         return pickle.dumps(self._run(lab, copy, loaded, seed, name))
 
     def _run(self, lab: DirectLab, copy: LabCopy, loaded: LoadedExperiment, seed: int, victim: str) -> Sample:
-        options, left_out = RehearsalOptions(self.settings or _without_limits()), tuple(copy.not_modelled())
+        options, left_out = RehearsalOptions(self.settings or without_limits()), tuple(copy.not_modelled())
         try:
             with connect_to(lab, options.settings) as connection:
                 downtime = Downtime(lab)
@@ -136,12 +136,12 @@ def _why_no_fault(result: RunResult) -> str:
     return result.headline.removeprefix(REFUSED) or f"no step was sent, and the run is {result.ending}"
 
 
-def _without_limits() -> Inventory:
-    """Settings under which every node may be a victim: nothing is hurt."""
+def without_limits(protected: ProtectedNodes | None = None) -> Inventory:
+    """Settings under which any number of nodes may be victims: nothing is hurt. By default not the control planes."""
     document = {"apiVersion": "nodefall.dev/v1alpha1", "kind": "Inventory", "metadata": {"name": "rehearsal"}}
     cluster = {"cluster": {"kubeconfig": "rehearsal", "simulated": True}}
     inventory = Inventory.model_validate({**document, **cluster})
-    return inventory.model_copy(update={"limits": _ALL})
+    return inventory.model_copy(update={"limits": _ALL, "protected": protected or inventory.protected})
 
 
 class Downtime:

@@ -166,6 +166,18 @@ def test_systems_of_actions_and_facts_are_shown() -> None:
     assert "pre-shutdown notice (Windows)\n" in command("list", "host-facts").stdout
 
 
+def test_an_experiment_is_explained_with_its_statements() -> None:
+    document = json.loads(command("explain", "priority-shutdown", "--json").stdout)
+    assert (document["kind"], document["verdict"]) == ("experiment", "held")
+    assert document["description"].startswith("Pods are terminated in the order of their priority")
+    assert "S27" in [statement["id"] for statement in document["statements"]]
+    text = command("explain", "priority-shutdown").stdout
+    assert f"description: {document['description']}\n" in text
+    assert "statement S27: " in text
+    kinds = [also["kind"] for also in json.loads(command("explain", "cordon", "--json").stdout)["also"]]
+    assert kinds == ["experiment"]
+
+
 def test_a_name_of_an_action_and_of_a_fact_explains_both() -> None:
     document = json.loads(command("explain", "clock-skew", "--json").stdout)
     assert (document["kind"], [also["kind"] for also in document["also"]]) == ("action", ["host fact"])

@@ -77,6 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["new", "--action", "powero"], ["poweroff"]),
         (["new", "--expect", "pods-re"], ["pods-rejected", "pods-rescheduled"]),
         (["explain", "base"], ["baseline"]),
+        (["explain", "drain-b"], ["drain-blocked"]),
         (["explain", "kubelet.nodeSt"], ["kubelet.nodeStatusReportFrequency", "kubelet.nodeStatusUpdateFrequency"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -13,7 +13,7 @@ from chaos.documents.inventory import load_inventory
 from chaos.engine.load import load
 from chaos.lab.breakages import BREAKAGES, Breakage
 from tests.kit.experiment_runs import BUNDLED
-from tools import experiments_readme
+from tools import experiments_readme, statement_page
 
 ROOT = Path(__file__).parents[2]
 _ROOTS = ("pkg/", "plugin/", "staging/src/k8s.io/", "test/")  # of kubernetes/kubernetes
@@ -31,13 +31,12 @@ def test_it_says_what_it_tests(name: str) -> None:
         <= {*experiments_readme.REQUIRED, *experiments_readme.OPTIONAL}
     )
     assert item.notes["verdict"] in experiments_readme.VERDICTS
-    assert item.notes["verdict"] != "violated" or "really" in item.notes, "what does Kubernetes do instead?"
+    assert not item.known or "really" in item.notes, "what does Kubernetes do instead?"
     assert item.notes["documentation"].startswith("https://")
     assert not {*item.breakages, *item.undecided_by} - set(BREAKAGES)
     assert load_inventory(ROOT / "hosts" / item.notes["lab"]).lab is not None
-    proves, tests = item.comments
-    assert proves.startswith("# Proves that ")
-    assert tests.endswith(f': "{item.notes["sentence"]}"')
+    assert loaded.experiment.spec.description.endswith(".")
+    assert item.comment.endswith(f': "{item.notes["sentence"]}"')
     sources = re.findall(r"[\w./-]+\.go\b", item.notes["evidence"])  # a mere name: of the folder of the one before
     assert [path for path in sources if "/" in path and not path.startswith(_ROOTS)] == []
     recorded = {path.name[:2] for path in (ROOT / "tests" / "recordings").iterdir()}
@@ -48,7 +47,7 @@ def test_a_page_has_one_title() -> None:
     titles: dict[str, set[str]] = {}
     for item in BUNDLED.values():
         page = item.notes["documentation"].partition("#")[0]
-        titles.setdefault(page, set()).add(item.comments[1].partition(': "')[0])
+        titles.setdefault(page, set()).add(item.comment.partition(': "')[0])
     assert {page: names for page, names in titles.items() if len(names) > 1} == {}
 
 
@@ -62,6 +61,11 @@ def test_a_breakage_is_noticed_or_cannot_be(breakage: Breakage) -> None:
 def test_the_page_is_current() -> None:
     text = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
     assert text == experiments_readme.page(), "run `python tools/experiments_readme.py`"
+
+
+def test_the_page_of_statements_is_current() -> None:
+    text = statement_page.PAGE.read_text(encoding="utf-8")
+    assert text == statement_page.page(), "run `python tools/statement_page.py`"
 
 
 GAMEDAYS = sorted((ROOT / "experiments" / "gamedays").glob("*.yaml"))

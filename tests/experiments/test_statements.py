@@ -27,6 +27,25 @@ def test_it_names_what_there_is(statement: Statement) -> None:
         check(breakages)
 
 
+def test_combinations_are_seeded_and_of_different_rules() -> None:
+    parts = [
+        Statement.model_validate(
+            {
+                "id": f"X{number}",
+                "page": "nodes",
+                "says": "",
+                "mutants": {"a": [f"pod_gc.rule{number % 7}=1"], "b": ["z"]},
+            }
+        )
+        for number in range(20)
+    ]
+    found = mutants.combinations(parts, 3, 1)
+    assert found == mutants.combinations(parts, 3, 1) != mutants.combinations(parts, 3, 2)
+    for each in found:
+        rules = [int(id_[1:]) % 7 if name == "a" else "z" for id_, name in each]
+        assert len(set(rules)) == len(rules) == 5
+
+
 CELLS = [
     (statement, mutant)
     for statement in MAP

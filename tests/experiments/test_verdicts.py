@@ -26,6 +26,8 @@ SEEDS = range(1, 11 if IS_WHOLE else 2)
 def test_it_has_its_verdict(name: str, seed: int) -> None:
     run = rehearse(name, seed)
     assert outcome(run) == BUNDLED[name].notes["verdict"], run.result.headline
+    violated = [verdict.name for verdict in run.result.hypothesis if verdict.shown is Status.KNOWN]
+    assert violated == [item.title for item in loaded(name).experiment.spec.hypothesis if item.known]
     assert all(undo.proven for undo in run.result.undo)
     assert run.result.foreign_faults == ()
     assert run.result.leftovers == ()
@@ -109,4 +111,4 @@ def test_a_kubelet_that_keeps_its_lock_does_what_the_documentation_says(name: st
     """As when another file has got the number of the released lock."""
     spec = msgspec.structs.replace(spec_of(name), inhibitor_lost_after_cancel="never")
     run = rehearse_once(loaded(name), spec, 1, RehearsalOptions(settings_of(name)))
-    assert outcome(run) == "held", run.result.headline
+    assert {verdict.shown for verdict in run.result.hypothesis} == {Status.HELD}, run.result.headline

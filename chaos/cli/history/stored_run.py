@@ -88,7 +88,7 @@ def _step(step: StepResult) -> str:
 
 def _verdict(row: Row) -> str:
     verdict = row.verdict
-    line = f"  {verdict.status.value:<12} {printable(verdict.name)}: {printable(row.because)}"
+    line = f"  {verdict.shown.words:<12} {printable(verdict.name)}: {printable(row.because)}"
     return line + (f" (assumed: {', '.join(verdict.assumed_facts)})" if verdict.assumed_facts else "")
 
 

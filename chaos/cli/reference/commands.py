@@ -53,11 +53,15 @@ def list_command(**options: Any) -> None:
     "nodefall explain unit-state",
     "nodefall explain kubelet.shutdownGracePeriod",
     "nodefall explain within",
+    "nodefall explain drain-blocked",
 )
 @click.argument("name", shell_complete=complete_explained)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain_command(**options: Any) -> None:
-    """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example."""
+    """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example.
+
+    Or a bundled experiment: what it does, and the statements of the documentation that it tests.
+    """
     from chaos.cli.reference import explain
 
     explain.explain(**options)

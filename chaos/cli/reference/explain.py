@@ -1,4 +1,4 @@
-"""What actions, assertions, facts and time words do: a list, and an explanation of each."""
+"""What actions, assertions, facts, time words and bundled experiments do: a list, and an explanation of each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
+from chaos.cli.complete import bundled_names, bundled_path
 from chaos.cli.time_words import TIME_WORDS, describe, worked_lines
 from chaos.core.action import AnyAction
 from chaos.core.assertion import Assertion
 from chaos.core.duration import FACTS, POD_FACTS
 from chaos.core.errors import UsageError
 from chaos.core.fact import HostFact, current_fact
+from chaos.documents.experiment import load_experiment
+from chaos.documents.statements import load_statements
 from chaos.engine.registry import load_facts, load_registry, load_windows_facts
 
 # Key in JSON and title of each section.
@@ -67,7 +70,7 @@ def _systems(kind: str) -> dict[str, str]:
 
 
 def explain(name: str, as_json: bool) -> None:
-    """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example."""
+    """Explain an action, an assertion, a fact, a time word or a bundled experiment."""
     first, *others = lookup_all(name)
     if as_json:
         click.echo(json.dumps(first | ({"also": others} if others else {}), indent=2))
@@ -82,9 +85,24 @@ def _echo(entry: dict[str, Any]) -> None:
     click.echo(f"{entry['name']} ({entry['kind']}): {entry['summary']}")
     for parameter in entry.get("with", ()):
         click.echo(f"  {parameter['key']}: {parameter['type']}{parameter_details(parameter)}")
-    for label in ("alias of", "value", "reference", "needs", "systems", "undo", "proofs", "example"):
+    for label in (
+        "description",
+        "verdict",
+        "alias of",
+        "value",
+        "reference",
+        "needs",
+        "systems",
+        "undo",
+        "proofs",
+        "example",
+    ):
         if value := entry.get(label):
             click.echo(f"{label}: {value if isinstance(value, str) else '; '.join(value)}")
+    for statement in entry.get("statements", ()):
+        click.echo(f"statement {statement['id']}: {statement['says']}\n  {statement['url']}")
+        for name in statement["expectations"]:
+            click.echo(f"  tested by: {name}")
     if worked := entry.get("worked"):
         click.echo("worked out, in seconds of the example:")
         click.echo("\n".join(worked_lines(worked)))
@@ -102,7 +120,7 @@ def lookup(name: str) -> dict[str, Any]:
 
 
 def lookup_all(name: str) -> list[dict[str, Any]]:
-    """The documentation of what has this name, as JSON: an action, an assertion, a fact, a time word.
+    """The documentation of what has this name, as JSON: an action, an assertion, a fact, a time word, an experiment.
 
     Raises UsageError.
 
@@ -123,12 +141,34 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
         entries.append(_host_fact(host_fact) | {"systems": systems})
     if name in TIME_WORDS:
         entries.append(describe(name))
+    if name in bundled_names():
+        entries.append(_experiment(name))
     if entries:
         return entries
-    near = get_close_matches(name, [*found.actions, *found.assertions, *facts, *host_facts, *TIME_WORDS], 1, 0.5)
+    known = [*found.actions, *found.assertions, *facts, *host_facts, *TIME_WORDS, *bundled_names()]
+    near = get_close_matches(name, known, 1, 0.5)
     raise UsageError(
-        f"unknown action, assertion, fact or time word {name!r}", hint=f"did you mean {near[0]!r}?" if near else ""
+        f"unknown action, assertion, fact, time word or experiment {name!r}",
+        hint=f"did you mean {near[0]!r}?" if near else "",
     )
+
+
+def _experiment(name: str) -> dict[str, Any]:
+    """A bundled experiment, with the statements of the documentation that it tests."""
+    experiment = load_experiment(bundled_path(f"experiments/{name}.yaml"), load_registry())
+    statements = load_statements(bundled_path("experiments/statements.yaml")).statements
+    return {
+        "kind": "experiment",
+        "name": name,
+        "summary": experiment.spec.title,
+        "description": experiment.spec.description,
+        "verdict": experiment.metadata.annotations.get("nodefall.dev/verdict", "held"),
+        "statements": [
+            {"id": each.id, "says": each.says, "url": each.url, "expectations": each.tested_by[name]}
+            for each in statements
+            if name in each.tested_by
+        ],
+    }
 
 
 def _action(action: AnyAction, systems: frozenset[str]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ _STYLES: dict[str, dict[str, object]] = {
     Status.VIOLATED: {"fg": "red", "bold": True},
     Status.INCONCLUSIVE: {"fg": "yellow"},
     Status.PENDING: {"dim": True},
+    Status.KNOWN: {"fg": "magenta"},
 }
 
 
@@ -104,14 +105,12 @@ class ProgressState:
             return []
         key = (verdict.name, verdict.assertion, verdict.expected)
         before = self._decided.get(key)
-        self._decided[key] = verdict.status
-        if before is verdict.status:
+        shown = self._decided[key] = verdict.shown
+        if before is shown:
             return []
-        was = f" (was {before})" if before else ""
-        text = (
-            f"{SYMBOLS[verdict.status]} {verdict.status}{was}: {printable(verdict.name)}: {printable(verdict.because)}"
-        )
-        return [*self.flush(), self._line(text, verdict.status)]
+        was = f" (was {before.words})" if before else ""
+        text = f"{SYMBOLS[shown]} {shown.words}{was}: {printable(verdict.name)}: {printable(verdict.because)}"
+        return [*self.flush(), self._line(text, shown)]
 
     def note(self, text: str) -> list[Line]:
         return [*self.flush(), self._line(printable(text), "note")]

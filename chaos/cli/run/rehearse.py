@@ -28,7 +28,7 @@ from chaos.rehearsal.copies import Source, lab_source, parse_changes, snapshot_s
 from chaos.rehearsal.forecast.document import Rehearsal, render_json, suite_text
 from chaos.rehearsal.forecast.formats import rehearsal_markdown, rehearsal_page, rehearsal_text
 from chaos.rehearsal.forecast.sample import Sample
-from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite
+from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite, without_limits
 from chaos.rehearsal.rehearsal import Request, cores, rehearse
 from chaos.reports.comparison.comparison import Comparison
 from chaos.reports.comparison.formats import comparison_document, comparison_markdown, comparison_page, comparison_text
@@ -76,8 +76,11 @@ class RehearsalProgress:
             click.echo(f"\r{text}\x1b[K" if self._is_terminal else text, err=True, nl=not self._is_terminal)
 
 
-def lab_of(loaded: LoadedExperiment, inventory: Inventory | None) -> tuple[Source, str]:
-    """The cluster of the inventory, or else the one that the experiment names; and its short name. Raises Refused."""
+def lab_of(loaded: LoadedExperiment, inventory: Inventory | None) -> tuple[Source, str, Inventory]:
+    """The cluster of the inventory, or else the one that the experiment names; its short name, and the settings.
+
+    Raises Refused.
+    """
     if inventory is not None:
         if inventory.lab is None:
             raise Refused(
@@ -85,13 +88,14 @@ def lab_of(loaded: LoadedExperiment, inventory: Inventory | None) -> tuple[Sourc
                 hint="take a snapshot of it with nodefall snapshot, and give it with --snapshot",
             )
         name = inventory.metadata.name
-        return lab_source(inventory.lab, f"the simulated cluster of the inventory {name}"), name
+        return lab_source(inventory.lab, f"the simulated cluster of the inventory {name}"), name, inventory
     name = loaded.experiment.metadata.annotations.get(_LAB, _DEFAULT_LAB)
     path = bundled_path(f"hosts/{Path(name).name}")
-    lab = load_inventory(path).lab
-    assert lab is not None  # noqa: S101 - the bundled inventories of labs have one
+    own = load_inventory(path)
+    assert own.lab is not None  # noqa: S101 - the bundled inventories of labs have one
     whose = "that the experiment names" if _LAB in loaded.experiment.metadata.annotations else "that is the default"
-    return lab_source(lab, f"the simulated cluster {whose}, hosts/{path.name}"), path.name
+    source = lab_source(own.lab, f"the simulated cluster {whose}, hosts/{path.name}")
+    return source, path.name, without_limits(own.protected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ def _request(options: RehearseOptions) -> Request:
         source = snapshot_source(options.snapshot, changes)
         without = snapshot_source(options.snapshot) if changes else None
     else:
-        (source, _), without = lab_of(loaded, inventory), None
+        (source, _, inventory), without = lab_of(loaded, inventory), None
     jobs = options.jobs or cores()
     rehearsals = Rehearsals(loaded, source, jobs, inventory)
     seeds = options.seeds or (1 if options.each else _SEEDS)
@@ -189,8 +193,8 @@ def rehearse_several(
     settings = load_inventory(Path(inventory)) if inventory else None
     parts = []
     for loaded in _load_all([file for path in paths for file in _files(path)]):
-        source, lab = lab_of(loaded, settings)
-        parts.append(Part(Rehearsals(loaded, source, 1, settings), lab))
+        source, lab, allowed = lab_of(loaded, settings)
+        parts.append(Part(Rehearsals(loaded, source, 1, allowed), lab))
     with RehearsalProgress(len(parts) * len(seeds), is_shown=not quiet) as progress:
         suite = rehearse_suite(parts, seeds, jobs or cores(), progress.add)
     if as_json:

@@ -74,6 +74,7 @@ class NodeLifecycleRules:
     resumes_after_full_disruption: bool = True
     full_zone_is_partial: bool = False
     per_zone: bool = True  # else all nodes are one zone
+    removes_out_of_service: bool = False  # from a node that is Ready
     zone_states_first: bool = False
     taints_within_pass: bool = False
     allocate_node_cidrs: bool = False
@@ -91,10 +92,10 @@ class TaintEvictionRules:
     """
 
     evicts: bool = True
+    heeds_tolerations: bool = True
     eviction_delay: float = 0.0
     min_toleration_time: Callable[[Iterable[float]], float] = min
     max_toleration_seconds: float = inf
-    heeds_tolerations: bool = True
     grace_period_seconds: int | None = None  # of the DELETE; None for that of the pod
     steps: tuple[EvictionStep, EvictionStep] = ("add-disruption-target", "delete")
     adds_disruption_target: bool = True
@@ -116,6 +117,9 @@ class PodGcRules:
     collects_out_of_service: bool = True
     out_of_service_taint: str = OUT_OF_SERVICE
     out_of_service_needs_unready: bool = True
+    out_of_service_needs_deletion: bool = True  # of the pods; else all of the node are deleted
+    removes_out_of_service_taint: bool = False  # with the pods
+    out_of_service_effects: frozenset[str] = frozenset({"NoExecute", "NoSchedule"})
     sets_failed: bool = True
     disruption_target_reason: str = "DeletionByPodGC"
     disruption_target_message: str = "PodGC: node no longer exists"
@@ -145,6 +149,9 @@ class AttachDetachRules:
     heeds_out_of_service: bool = True
     forced_detach_needs_unready: bool = True
     waits_for_unmount: bool = True
+    waits_for_pods: bool = True  # that use the volume, also on a node out of service
+    out_of_service_delay: float = 0.0
+    attaches_to_many: bool = False  # volumes of any access mode
     clock_starts_at_deletion: bool = False
 
 

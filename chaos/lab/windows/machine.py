@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -172,6 +173,8 @@ class WindowsMachine(Machine):
         self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers
     ) -> GracefulShutdown:
         service = self.services.get(KUBELET) if self.runs_kubelet_as_service else None
+        if service is None and math.isfinite(seconds := process.rules.windows.unserved_kubelet_lasts):
+            process.after(seconds, self.kubelet.stop)
         return WindowsShutdownManager(process, reporter, workers, self.registry, self.services, service)
 
     def request_shutdown(self, kind: Kind) -> None:

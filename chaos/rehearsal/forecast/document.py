@@ -143,7 +143,9 @@ def headline(runs: Runs, each: str) -> str:
         return f"refused{_share(sum(runs.refused.values()), runs.count)}: {reason}"
     held = runs.endings.get("held", 0)
     if held == runs.count:
-        return f"every expectation held, and no workload was without a serving pod{_share(held, runs.count)}"
+        known = sum("known" in each.verdicts for each in runs.expectations)
+        but = f" but {known} violated as known" if known else ""
+        return f"every expectation{but} held, and no workload was without a serving pod{_share(held, runs.count)}"
     ending = max((count, name) for name, count in runs.endings.items() if name != "held")
     return f"{ending[1]}{_share(ending[0], runs.count)}: no workload was without a serving pod"
 

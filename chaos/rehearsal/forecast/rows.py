@@ -13,7 +13,7 @@ from chaos.reports.markup import Html, join, tag
 from chaos.reports.tables import Column, Rich, View, badge
 from chaos.verdicts.outcome.prediction import Band, ExpectationBand
 
-_STATUSES = ("held", "violated", "inconclusive")
+_STATUSES = (Status.HELD, Status.KNOWN, Status.VIOLATED, Status.INCONCLUSIVE)
 _WIDTH = 200.0  # of a bar or range, in units of its view box
 _CLASSES = {"workload": "part-gone", "budget": "part-budget", "room": "part-room"}
 _WORDS = View.TEXT | View.MARKDOWN
@@ -126,8 +126,8 @@ def _rect(kind: str, begin: float, end: float, top: float, y: float, height: flo
 def _badges(band: ExpectationBand) -> Rich:
     """``18 held, 2 violated``."""
     found = [(status, count) for status in _STATUSES if (count := band.verdicts.get(status))]
-    badges = [badge(f"{SYMBOLS[Status(status)]} {count} {status}", status) for status, count in found]
-    return Rich(", ".join(f"{count} {status}" for status, count in found), parts=badges)
+    badges = [badge(f"{SYMBOLS[status]} {count} {status.words}", status) for status, count in found]
+    return Rich(", ".join(f"{count} {status.words}" for status, count in found), parts=badges)
 
 
 def times(band: ExpectationBand) -> str:

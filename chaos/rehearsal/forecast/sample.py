@@ -11,9 +11,11 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from chaos.core.errors import Exit
 from chaos.core.kube import Metadata, Pod, controller_of, pod_condition
 from chaos.core.result import RunResult
 from chaos.core.timeline import History, Timeline
+from chaos.core.verdict import Status
 from chaos.verdicts.outcome.measure import Outcome
 
 OWN = "workload"  # namespace of the workload that an experiment brings; its name has the run's ID
@@ -207,8 +209,11 @@ class Sample:
 
     @property
     def ending(self) -> str:
-        """held, violated, inconclusive, aborted, refused."""
-        return self.result.ending if self.result else "refused"
+        """held, violated, inconclusive, aborted, refused, or not undone: held, with a pending undo."""
+        if self.result is None:
+            return "refused"
+        is_undone = self.result.exit_code != Exit.UNDO_PENDING or self.result.status is not Status.HELD
+        return self.result.ending if is_undone else "not undone"
 
 
 ALWAYS = (

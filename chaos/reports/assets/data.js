@@ -62,6 +62,8 @@ const duration = (ms) => offset(Math.abs(ms)).slice(1);
 const clockTime = (t) => new Date(data.origin * 1000 + t).toISOString().replace("T", " ").replace("Z", " UTC");
 const stateName = (state) => STATE_NAMES[data.states[state]] || data.states[state];
 
+const statusWords = (status) => status === "known" ? "violated, as known" : status;
+
 // Lines that describe an item; the first one is its title.
 function wordsOf(item) {
   return WORDS[item.kind](item.index);
@@ -92,7 +94,7 @@ const WORDS = {
   verdict(i) {
     const verdict = data.verdicts[i];
     const times = [["decided", verdict.at], ["due", verdict.deadline]].filter(([, t]) => t !== null).map(([word, t]) => `${word} ${offset(t)}`);
-    return [`${verdict.symbol} ${verdict.status}: ${verdict.name}`, times.join(", "), verdict.because];
+    return [`${verdict.symbol} ${statusWords(verdict.status)}: ${verdict.name}`, times.join(", "), verdict.because];
   },
   entry(i) {
     const { at, kind, text, seq } = data.observations;

@@ -223,10 +223,10 @@ const SHAPES = {
 function listExpectations() {
   const cell = (verdict, parts) => make("td", {}, ...parts.map(([shape, key]) => (SHAPES[shape] ?? SHAPES.text)(verdict, key)));
   const lines = data.verdicts.map((verdict) => make("tr", {}, ...COLUMNS.table.map(([, parts]) => cell(verdict, parts))));
-  const counts = ["violated", "inconclusive", "pending", "held"].map((status) => [status, data.verdicts.filter((verdict) => verdict.status === status).length]);
-  control("counts").textContent = counts.filter(([, count]) => count).map(([status, count]) => `${count} ${status}`).join(", ");
+  const counts = ["violated", "inconclusive", "pending", "known", "held"].map((status) => [status, data.verdicts.filter((verdict) => verdict.status === status).length]);
+  control("counts").textContent = counts.filter(([, count]) => count).map(([status, count]) => `${count} ${statusWords(status)}`).join(", ");
   const worst = counts.find(([, count]) => count);
-  document.querySelector("header").className = worst && worst[0] !== "held" ? worst[0] : "";
+  document.querySelector("header").className = worst && !["known", "held"].includes(worst[0]) ? worst[0] : "";
   control("expectations").querySelector("tbody").replaceChildren(...lines);
 }
 

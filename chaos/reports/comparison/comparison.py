@@ -42,7 +42,7 @@ def _is_as_late(row: Row, before: Row) -> bool:
 
 
 _WEIGHTS = (Kind.WORKLOAD, Kind.VOLUME, Kind.REPLACEMENT, Kind.POD, Kind.NODE, Kind.ZONE)
-_DECIDED = (Status.HELD, Status.VIOLATED)
+_DECIDED = (Status.HELD, Status.VIOLATED, Status.KNOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The verdict of one run. ``run``: its position among the runs of the trend; ``duration`` None: not measured."""
+    """The verdict of one run. ``status``: as views show it. ``run``: its position among the runs of the trend.
+
+    ``duration``: None if it was not measured.
+    """
 
     run: int
     status: Status
@@ -247,7 +250,7 @@ def expectation_trends(results: Sequence[RunResult | None]) -> tuple[Expectation
     for position in range(len(results) - 1, -1, -1):  # from the newest, whose order counts
         result = results[position]
         for key, verdict in _verdicts(result) if result else ():
-            point = Point(position, verdict.status, measured_duration(verdict))
+            point = Point(position, verdict.shown, measured_duration(verdict))
             found.setdefault(key, []).append(point)
             operators[key] = operators.get(key) or operator_of(verdict)
     order = {section: index for index, section in enumerate(_SECTIONS)}

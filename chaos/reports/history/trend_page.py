@@ -122,7 +122,7 @@ def _nice_top(greatest: float) -> float:
     return next(step * power * _TICKS for step in _STEPS if step * power * _TICKS >= greatest * (1 - 1e-9))
 
 
-_STATUSES = (Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE)
+_STATUSES = (Status.HELD, Status.KNOWN, Status.VIOLATED, Status.INCONCLUSIVE)
 _TITLES = {"hypothesis": "Hypothesis", "recovery": "Recovery", "abort": "Abort conditions"}
 
 
@@ -148,7 +148,8 @@ def _expectation(trend: Trend, each: ExpectationTrend) -> dict[str, Any]:
     return {
         "name": each.name,
         "counts": Rich(
-            "counts", parts=[badge(f"{SYMBOLS[s]} {each.counts[s]} {s}", s) for s in _STATUSES if s in each.counts]
+            "counts",
+            parts=[badge(f"{SYMBOLS[s]} {each.counts[s]} {s.words}", s) for s in _STATUSES if s in each.counts],
         ),
         "measured": measured if median else "nothing measured",
         "chart": trend_chart(trend, each),

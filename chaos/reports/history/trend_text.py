@@ -64,7 +64,7 @@ def point_text(trend: Trend, point: Point, *, with_run: bool = True) -> str:
         measured = f": {over}"
     run = trend.runs[point.run]
     prefix = f"{run.run or run.name}, {format_utc(run.started or 0.0)}: " if with_run else ""
-    return printable(f"{prefix}{point.status}{measured}")
+    return printable(f"{prefix}{point.status.words}{measured}")
 
 
 def _change_run(trend: Trend, expectation: ExpectationTrend, change: ChangePoint) -> str:

@@ -3,7 +3,8 @@
 One object; keys sorted, in snake_case; times in seconds since the epoch; ``version`` is RESULT_VERSION. Verdicts and
 steps hold evidence numbers, and ``resolved`` maps each of them to {seq, t, kind, node, what}. Decoding the text as
 RunResult gives the result back. Within a version keys are only added. Keys of 0.1.0 that have been renamed are written,
-too; they are deprecated. A verdict has ``limits`` only where an expectation limits a measured value.
+too; they are deprecated. A verdict has ``limits`` only where an expectation limits a measured value, and ``known`` only
+if it is violated as known: {versions, issue, instead}.
 """
 
 from __future__ import annotations
@@ -41,15 +42,16 @@ def to_text(document: dict[str, Any]) -> str:
 
 
 def _settle_keys(document: dict[str, Any]) -> None:
-    """Add the deprecated keys, and leave out ``limits`` without any."""
+    """Add the deprecated keys, and leave out ``limits`` and ``known`` without any."""
     for step in document["steps"]:
         add_former_keys(step, STEP_RESULT_KEYS)
         step["shown"] = _FORMER_PROOF_STATUSES.get(step["shown"], step["shown"])
     for part in ("steady_state", "hypothesis", "abort", "recovery"):
         for verdict in document[part]:
             add_former_keys(verdict, VERDICT_KEYS)
-            if not verdict["limits"]:
-                del verdict["limits"]
+            for key in ("limits", "known"):
+                if not verdict[key]:
+                    del verdict[key]
     add_former_keys(document, RESULT_KEYS)
 
 

@@ -1,8 +1,8 @@
 """JUnit documents in the common schema, and ``junit.xml`` for CI systems, with a case for each step, verdict and undo.
 
 The schema is Windyroad's XSD, a subset of Jenkins'. A violated verdict is a failure. An inconclusive one must not look
-green, but is no failure of the cluster: an error of type "inconclusive". A step without proof that it took effect and a
-pending undo are errors, too.
+green, but is no failure of the cluster: an error of type "inconclusive". One that is violated as known is skipped, as
+by an xfail of pytest. A step without proof that it took effect and a pending undo are errors, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from chaos.reports.run.verdicts import leftovers, notes, rows
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case. ``outcome`` is failure, error or "" for passed; ``type`` is the error type."""
+    """A test case. ``outcome`` is failure, error, skipped or "" for passed; ``type`` is the error type."""
 
     classname: str
     name: str
@@ -77,6 +77,7 @@ def _add_suite(root: ET.Element, number: int, suite: Suite) -> None:
         "tests": str(len(outcomes)),
         "failures": str(outcomes.count("failure")),
         "errors": str(outcomes.count("error")),
+        "skipped": str(outcomes.count("skipped")),
         "time": _seconds(suite.seconds),
     }
     element = ET.SubElement(root, "testsuite", attributes)
@@ -93,7 +94,8 @@ def _add_case(suite: ET.Element, case: Case) -> None:
     attributes = {"name": printable(case.name), "classname": case.classname, "time": _seconds(case.seconds)}
     element = ET.SubElement(suite, "testcase", attributes)
     if case.outcome:
-        error = {"type": case.type, "message": printable(case.message)}
+        error = {} if case.outcome == "skipped" else {"type": case.type}
+        error["message"] = printable(case.message)
         ET.SubElement(element, case.outcome, error).text = "\n".join(map(printable, case.details))
 
 
@@ -101,7 +103,9 @@ def _seconds(value: float) -> str:
     return f"{max(0.0, value):.3f}"
 
 
-_OUTCOMES = {Status.VIOLATED: "failure", Status.INCONCLUSIVE: "error", Status.PENDING: "error"}
+_OUTCOMES = {
+    Status.VIOLATED: "failure", Status.INCONCLUSIVE: "error", Status.PENDING: "error", Status.KNOWN: "skipped",
+}  # fmt: skip
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
@@ -136,7 +140,8 @@ def _verdict_cases(result: RunResult, timeline: Timeline) -> Iterator[Case]:
             ]
             texts = [*([row.because] if row.sentence else []), f"expected: {verdict.expected}"]
             texts += [f"observed: {row.observed}"] if row.observed else []
-            outcome, message = _OUTCOMES.get(verdict.status, ""), row.sentence or row.because
+            outcome, message = _OUTCOMES.get(verdict.shown, ""), row.sentence or row.because
+            message = f"{verdict.shown.words}: {verdict.known}" if verdict.shown is Status.KNOWN else message
             classname, kind = _classname(result, section.key), _error_type(verdict)
             yield Case(classname, verdict.name, took, outcome, kind, message, (*texts, *facts))
 

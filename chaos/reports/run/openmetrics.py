@@ -55,8 +55,8 @@ def _gauge(name: str, text: str, value: float | None) -> Metric:
 
 
 def _expectations(result: RunResult) -> tuple[Sample, ...]:
-    statuses = [verdict.status for verdict in (*result.hypothesis, *result.recovery)]
-    return tuple(Sample(float(statuses.count(status)), {"verdict": str(status)}) for status in _VERDICTS)
+    shown = [verdict.shown for verdict in (*result.hypothesis, *result.recovery)]
+    return tuple(Sample(float(shown.count(status)), {"verdict": str(status)}) for status in (*_VERDICTS, Status.KNOWN))
 
 
 def _fault(result: RunResult) -> float | None:

@@ -23,8 +23,9 @@ from chaos.reports.run.outline import (
 from chaos.reports.run.verdicts import Row, leftovers, notes, rows
 from chaos.reports.tables import Column, text_table
 
-_ANSI = {Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33"}
-_STATUS_WIDTH = len(f"? {Status.INCONCLUSIVE}")
+_ANSI = {
+    Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33", Status.KNOWN: "35",
+}  # fmt: skip
 
 
 def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
@@ -33,11 +34,13 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
     ``report`` is the path of the report, printed if given. The first and the last line mark a simulated cluster.
     """
     start, found = origin(result), rows(result, steps=False)
+    width = max((len(row.verdict.shown.words) for part in found.values() for row in part), default=0)
+    width = max(width, len(Status.INCONCLUSIVE))
     lab = " (simulated cluster)" if result.simulated and "simulated" not in result.headline else ""
     first = f"{SYMBOLS[result.status]} {printable(result.headline)}{lab}"
     lines = [_colorize(first, result.status, color), f"  {printable(name_of(result))}: {printable(result.title)}"]
     for section in sections(result):
-        lines += ["", section.title, *(_verdict_line(row, start, color) for row in found[section.key])]
+        lines += ["", section.title, *(_verdict_line(row, start, width, color) for row in found[section.key])]
     rest = [
         *(f"undo pending: {printable(line)}" for line in pending_undo(result)),
         *(f"left behind: {printable(line)}" for line in leftovers(result)),
@@ -52,12 +55,12 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
     return "\n".join([*lines, *(["", *rest] if rest else [])]) + "\n"
 
 
-def _verdict_line(row: Row, start: float, color: bool) -> str:
-    verdict = row.verdict
-    status = f"{SYMBOLS[verdict.status]} {verdict.status}".ljust(_STATUS_WIDTH)
+def _verdict_line(row: Row, start: float, width: int, color: bool) -> str:
+    verdict, shown = row.verdict, row.verdict.shown
+    status = f"{SYMBOLS[shown]} {shown.words:<{width}}"
     reason = "" if verdict.status is Status.HELD else f": {printable(row.because)}"
     at = format_offset(verdict.at, start)
-    return f"  {_colorize(status, verdict.status, color)} {at:>8}  {printable(verdict.name)}{reason}"
+    return f"  {_colorize(status, shown, color)} {at:>8}  {printable(verdict.name)}{reason}"
 
 
 def _colorize(text: str, status: Status, color: bool) -> str:

@@ -16,7 +16,7 @@ from chaos.core.verdict import SYMBOLS, Status, Verdict
 from chaos.reports.run.outline import Section, format_offset, origin, sections, verdicts
 from chaos.reports.tables import Column, Rich, View, badge
 
-_ORDER = (Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING, Status.HELD)
+_ORDER = (Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING, Status.KNOWN, Status.HELD)
 MAX_LINKS = 12  # links to evidence in a row of a page
 
 
@@ -46,7 +46,8 @@ class Row:
     @property
     def status(self) -> Rich:
         """The status with its symbol."""
-        return badge(f"{SYMBOLS[self.verdict.status]} {self.verdict.status}", self.verdict.status)
+        shown = self.verdict.shown
+        return badge(f"{SYMBOLS[shown]} {shown.words}", shown)
 
     @property
     def decided(self) -> str:
@@ -143,7 +144,7 @@ class _Shown:
 
 def ranked(found: Iterable[Row]) -> list[Row]:
     """The rows: what aborted the run, then by status, worst first, and in the order of the run within a status."""
-    return sorted(found, key=lambda row: (not _is_abort(row), _ORDER.index(row.verdict.status)))
+    return sorted(found, key=lambda row: (not _is_abort(row), _ORDER.index(row.verdict.shown)))
 
 
 def _is_abort(row: Row) -> bool:
@@ -154,7 +155,7 @@ def _is_abort(row: Row) -> bool:
 def decisive(result: RunResult) -> Row | None:
     """The verdict that made the run's status; None if all held, or if something else made it."""
     worst = next(iter(ranked(plain_rows(result))), None)
-    if worst is None or worst.verdict.status is Status.HELD:
+    if worst is None or worst.verdict.shown in (Status.HELD, Status.KNOWN):
         return None
     return worst if _is_abort(worst) or worst.verdict.status is result.status else None
 

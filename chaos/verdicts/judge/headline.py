@@ -41,18 +41,24 @@ def headline(
     """
     if invalidation and status is Status.INCONCLUSIVE:
         return Headline(_tally(status, verdicts), invalidation.sentence)
-    found = next((v.sentence for v in verdicts if v.status is status), "")
+    found = next((v.sentence for v in verdicts if v.shown is status), "")
     if status is Status.HELD and len(verdicts) > 1:
-        found = shorten(f"All was as expected after {step}{_where(nodes)}")
+        all_ = "All but what is known" if _number(verdicts, Status.KNOWN) else "All"
+        found = shorten(f"{all_} was as expected after {step}{_where(nodes)}")
     return Headline(_tally(status, verdicts), found)
 
 
 def _tally(status: Status, verdicts: Sequence[Verdict]) -> str:
-    number = sum(verdict.status is status for verdict in verdicts)
-    if number:
-        return f"{number} of {len(verdicts)} {status}"
-    held = sum(verdict.status is Status.HELD for verdict in verdicts)
-    return f"{status}, with {held} of {len(verdicts)} held"
+    """``1 of 8 violated``; what is violated as known is counted apart."""
+    number, known = _number(verdicts, status), _number(verdicts, Status.KNOWN)
+    apart = f", {known} violated as known" if known else ""
+    if number or (status is Status.HELD and known):
+        return f"{number} of {len(verdicts)} {status}{apart}"
+    return f"{status}, with {_number(verdicts, Status.HELD)} of {len(verdicts)} held{apart}"
+
+
+def _number(verdicts: Sequence[Verdict], status: Status) -> int:
+    return sum(verdict.shown is status for verdict in verdicts)
 
 
 def _where(nodes: Sequence[str]) -> str:

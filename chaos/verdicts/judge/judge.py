@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from chaos.core.assertion import WatchingAssertion
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Exit
 from chaos.core.experiment import Expectation, Experiment
+from chaos.core.field_types import in_range, parse_minor
 from chaos.core.recording import OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
 from chaos.core.registry import PluginRegistry
 from chaos.core.result import RESULT_VERSION, RunResult, StepResult
 from chaos.core.timeline import Timeline
-from chaos.core.verdict import Status, Verdict, worst
+from chaos.core.verdict import Known, Status, Verdict, worst
 from chaos.verdicts.judge.context import JudgeContext, LiveState, Options, bind
 from chaos.verdicts.judge.deadlines import recorded_slack
 from chaos.verdicts.judge.evaluate import evaluate, evaluate_at, evaluate_recovery
@@ -159,7 +160,7 @@ def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts
     if foreign.faults:
         hypothesis, recovery = foreign.on_hypotheses(hypothesis), foreign.on_recovery(recovery)
         invalid = foreign.invalidation((*hypothesis, *recovery)) or invalid
-    hypothesis = with_sentences(context, spec.hypothesis, hypothesis, Part.METHOD)
+    hypothesis = _as_known(context, with_sentences(context, spec.hypothesis, hypothesis, Part.METHOD))
     recovery = with_sentences(context, spec.steady_state, recovery, Part.RECOVERY)
     if context.live:  # proofs may still follow, so single verdicts stand; but without proofs the run is not held
         undecided = Status.PENDING in [v.status for v in (*hypothesis, *recovery)]
@@ -167,7 +168,7 @@ def _judge(context: JudgeContext, horizon: float, state: LiveState) -> _Verdicts
         if invalid:
             return _Verdicts(steps, steady, hypothesis, abort, recovery, foreign, invalid, overall)
     aborted = next((v for v in abort if v.status is Status.VIOLATED), None)
-    statuses = [v.status for v in (*hypothesis, *recovery)]
+    statuses = [v.shown for v in (*hypothesis, *recovery)]
     if invalid or aborted:
         statuses.append(Status.INCONCLUSIVE)
     if aborted and not invalid and worst(statuses) is not Status.VIOLATED:
@@ -196,6 +197,20 @@ def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
         t if b.status is not Status.HELD and t.status is Status.HELD and max(t.evidence, default=first) < first else b
         for b, t in zip(before, then, strict=True)
     )
+
+
+def _as_known(context: JudgeContext, hypothesis: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """The verdicts; a violation that is known of the cluster's version has what is known."""
+    version = parse_minor(str(context.timeline.meta.get("kubernetes", "")))
+
+    def marked(expectation: Expectation, verdict: Verdict) -> Verdict:
+        known = expectation.known
+        if not known or not version or verdict.status is not Status.VIOLATED or not in_range(version, known.versions):
+            return verdict
+        deviation = Known(known.versions, known.issue, known.instead)
+        return replace(verdict, known=deviation, because=f"{verdict.because}; {deviation}")
+
+    return tuple(map(marked, context.experiment.spec.hypothesis, hypothesis))
 
 
 def _invalidate(verdict: Verdict, reason: str) -> Verdict:

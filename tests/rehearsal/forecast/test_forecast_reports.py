@@ -113,3 +113,7 @@ def test_a_pending_undo_is_not_held_and_hides_no_verdict() -> None:
     held, pending = result_of(within(20)), result_of(within(20), exit_code=3)
     assert exit_code_of([Sample(1, "", held), Sample(2, "", pending)]) == 2
     assert exit_code_of([Sample(1, "", held), Sample(2, "", result_of(within(50), exit_code=3))]) == 1
+    runs = summarize([Sample(1, "", pending)], (), Victims())
+    assert (runs.endings, headline(runs, "")) == (
+        {"not undone": 1}, "not undone: no workload was without a serving pod"
+    )  # fmt: skip

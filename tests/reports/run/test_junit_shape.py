@@ -11,7 +11,7 @@ import pytest
 from chaos.core.action import ProofStatus
 from chaos.core.result import RunResult, UndoResult
 from chaos.core.timeline import Timeline
-from chaos.core.verdict import Status, Verdict
+from chaos.core.verdict import Known, Status, Verdict
 from chaos.reports.run import junit
 
 Made = tuple[RunResult, Timeline]
@@ -25,9 +25,10 @@ SHAPE: dict[str, tuple[set[str], set[str], str]] = {
     ),
     "properties": (set(), set(), "(property )*"),
     "property": ({"name", "value"}, set(), ""),
-    "testcase": ({"name", "classname", "time"}, set(), "((failure|error) )?"),
+    "testcase": ({"name", "classname", "time"}, set(), "((failure|error|skipped) )?"),
     "failure": ({"type"}, {"message"}, ""),
     "error": ({"type"}, {"message"}, ""),
+    "skipped": (set(), {"message"}, ""),
     "system-out": (set(), set(), ""),
     "system-err": (set(), set(), ""),
 }
@@ -80,6 +81,21 @@ def test_verdicts(status: Status, expected: str, recorded: Made) -> None:
     assert case.get("time") == "2.500"
     if expected:
         assert case[0].get("message") == "one did not"
+
+
+def test_what_is_violated_as_known_is_skipped(recorded: Made) -> None:
+    result, timeline = recorded
+    known = Known(">=v1.31", "https://example.org/1", "it is late")
+    verdict = Verdict("pods end", "pods", Status.VIOLATED, "one did not", sentence="One did not end", known=known)
+    changed = msgspec.structs.replace(result, steps=(), undo=(), steady_state=(), hypothesis=(verdict,), recovery=())
+    suite = parse((changed, timeline))[0]
+    (case,) = suite.findall("testcase")
+    assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "1")
+    assert case[0].tag == "skipped"
+    assert case[0].get("message") == (
+        "violated, as known: known of Kubernetes >=v1.31: it is late (https://example.org/1)"
+    )
+    assert "one did not" in (case[0].text or "")
 
 
 @pytest.mark.parametrize(

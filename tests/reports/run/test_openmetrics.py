@@ -84,6 +84,7 @@ def test_times_and_verdicts(result: RunResult) -> None:
         "expectations held": 2.0,
         "expectations violated": 1.0,
         "expectations inconclusive": 0.0,
+        "expectations known": 0.0,
         "start_timestamp_seconds": 90.0,
         "duration_seconds": 610.0,
         "detect_seconds": 40.0,

@@ -62,6 +62,45 @@ def test_violated_beats_inconclusive() -> None:
     assert result.exit_code == 1
 
 
+KNOWN = 'known: {versions: ">=v1.32, <v1.36", issue: "https://example.org/1", instead: it is late}'
+
+
+@pytest.mark.parametrize(
+    ("bound", "version", "shown", "code", "tally"),
+    [
+        ("500ms", "v1.35.2", "known", 0, "0 of 1 held, 1 violated as known"),
+        ("500ms", "v1.36.0", "violated", 1, "1 of 1 violated"),
+        ("500ms", "", "violated", 1, "1 of 1 violated"),
+        ("5s", "v1.35.2", "held", 0, "1 of 1 held"),
+    ],
+)
+def test_a_violation_that_is_known_of_the_version_does_not_count(
+    bound: str, version: str, shown: str, code: int, tally: str
+) -> None:
+    hypothesis = NOT_READY.replace("within: 5s", f"within: {bound}, {KNOWN}")
+    result = run(stopped(kubernetes=version), hypothesis=hypothesis)
+    (verdict,) = result.hypothesis
+    assert (verdict.shown, result.exit_code, result.tally) == (shown, code, tally)
+    assert (verdict.status is VIOLATED) == (bound == "500ms")
+    assert (verdict.known is not None) == (shown == "known")
+    assert (": it is late (https://example.org/1)" in verdict.because) == (shown == "known")
+
+
+def test_a_known_violation_hides_no_other() -> None:
+    two = f"[{{name: a, {KNOWN}, {NOT_READY[2:-2].replace('5s', '500ms')}}}, {NOT_READY[1:].replace('5s', '100ms')}"
+    result = run(stopped(kubernetes="v1.35.2"), hypothesis=two)
+    assert [v.shown for v in result.hypothesis] == ["known", VIOLATED]
+    assert (result.exit_code, result.tally) == (1, "1 of 2 violated, 1 violated as known")
+    assert result.sentence == result.hypothesis[1].sentence
+
+
+def test_a_known_violation_that_cannot_be_judged_is_inconclusive() -> None:
+    hypothesis = f"[{{assert: nodes-ready, with: {{nodes: gone}}, within: 1s, {KNOWN}}}]"
+    result = run(stopped(kubernetes="v1.35.2"), hypothesis=hypothesis)
+    assert [(v.status, v.known) for v in result.hypothesis] == [(INCONCLUSIVE, None)]
+    assert result.exit_code == 2
+
+
 def test_steady_state_is_judged_just_before_the_first_step() -> None:
     story = stopped().node(5, "n2", "False").node(10, "n2")
     result = run(story)

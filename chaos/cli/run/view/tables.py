@@ -17,9 +17,12 @@ from chaos.reports.history.trend import sparkline
 
 GAP = 2  # cells between two columns
 T = TypeVar("T")
-STYLES = {Status.HELD: "green", Status.VIOLATED: "bold red", Status.INCONCLUSIVE: "yellow", Status.PENDING: "dim"}
+STYLES = {
+    Status.HELD: "green", Status.VIOLATED: "bold red", Status.INCONCLUSIVE: "yellow", Status.PENDING: "dim",
+    Status.KNOWN: "magenta",
+}  # fmt: skip
 LINE_STYLES = {"phase": "bold", "step": "cyan", **{str(status): style for status, style in STYLES.items()}}
-_ORDER = (Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING, Status.HELD)
+_ORDER = (Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING, Status.KNOWN, Status.HELD)
 _SPARKS = 20  # cells of a sparkline
 _HISTORY_SECONDS = 120.0  # before now that a sparkline shows at least
 
@@ -136,7 +139,7 @@ _WORKLOAD_COLUMNS = (
 
 def expectation_lines(progress: ProgressState, width: int, height: int, encoding: str) -> list[Text]:
     """Each expectation with its state, the time until it is decided, and what is observed; undecided ones first."""
-    verdicts = sorted(progress.verdicts(), key=lambda verdict: _ORDER.index(verdict.status))
+    verdicts = sorted(progress.verdicts(), key=lambda verdict: _ORDER.index(verdict.shown))
     held = sum(verdict.status is Status.HELD for verdict in verdicts)
     rows = _Rows(verdicts, lambda verdict: _expectation(progress, verdict), f"{held} held in all")
     return _fitting(_EXPECTATION_COLUMNS, rows, width, height, encoding)
@@ -187,9 +190,9 @@ def _fitting(columns: Sequence[Column], rows: _Rows[T], width: int, height: int,
 
 
 def _expectation(progress: ProgressState, verdict: Verdict) -> list[Cell]:
-    style = STYLES[verdict.status]
+    shown = verdict.shown
     return [
-        Cell(f"{SYMBOLS[verdict.status]} {verdict.status}", style),
+        Cell(f"{SYMBOLS[shown]} {shown.words}", STYLES[shown]),
         Cell(progress.remaining(verdict)),
         Cell(printable(verdict.name)),
         Cell(printable(verdict.observed or verdict.because), "dim"),

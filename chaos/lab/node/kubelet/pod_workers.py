@@ -95,6 +95,14 @@ class PodWorkers:
         """Workers of pods that have not ended. KP GetActivePods."""
         return [worker for worker in self._workers.values() if worker.state != "ended"]
 
+    def restore(self) -> None:
+        """Run the pods again that the kubelet has ended, which no real kubelet does."""
+        for worker in self._workers.values():
+            if worker.state == "ended" and worker.cause is not None:
+                worker.state, worker.cause, worker.has_sandbox = "starting", None, False
+                self._runtime.remove(worker.uid)
+                self._starter.start_new(worker)
+
     def kill_for_shutdown(self, worker: Worker, grace: int, done: Callable[[Worker], object]) -> None:
         """Stop a pod for the node's shutdown. A stop in progress is not shortened: the runtime keeps the first grace
         period (recordings 16 and 27, against the deduction of facts 1.6)."""

@@ -235,8 +235,8 @@ def verdict_objects(result: RunResult, timeline: Timeline, clock: PageClock) -> 
         {column.key: printable(column.cell(row)) for column in columns}
         | {
             "id": row.key,
-            "status": str(row.verdict.status),
-            "symbol": SYMBOLS[row.verdict.status],
+            "status": str(row.verdict.shown),
+            "symbol": SYMBOLS[row.verdict.shown],
             "start": clock.or_none(row.verdict.start),
             "deadline": clock.or_none(row.verdict.deadline),
             "at": clock.or_none(row.verdict.at),
