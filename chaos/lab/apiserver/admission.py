@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from chaos.lab.apiserver.admission_metadata import check_new
+from chaos.lab.apiserver.admission_nodes import admit_node
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.objects import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
 from chaos.lab.rules.control_plane import ApiServerRules
@@ -38,12 +39,14 @@ def admit(plural: str, obj: Object, pods: PodAdmission, sim: SimClock) -> None:
         if not metadata.get("generateName"):
             raise InvalidError("metadata.name: Required value: name or generateName is required")
         metadata["name"] = generated_name(metadata["generateName"], sim.rng)
-    if problems := check_new(plural, metadata):
+    pattern = pods.rules.node_name_pattern if plural == "nodes" else ""
+    is_named = pattern and re.fullmatch(pattern, metadata["name"])
+    if not is_named and (problems := check_new(plural, metadata)):
         raise InvalidError(*problems)
     if plural == "pods":
         pods.admit(obj)
     elif plural == "nodes":
-        _admit_node(obj, sim, pods.rules)
+        admit_node(obj, sim, pods.rules)
     elif plural == "namespaces":
         obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
         obj["status"] = {"phase": "Active"}
@@ -219,19 +222,6 @@ def check_budget(budget: Object) -> None:
     policy = spec.get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
     if policy not in ("IfHealthyBudget", "AlwaysAllow"):
         raise InvalidError(f"spec.unhealthyPodEvictionPolicy: Unsupported value: {policy!r}")
-
-
-def _admit_node(node: Object, sim: SimClock, rules: ApiServerRules) -> None:
-    """Add the not-ready taint to a new node: admission TaintNodesByCondition (facts 5.4)."""
-    status = node.setdefault("status", {})
-    for kind in ("capacity", "allocatable") if rules.default_node_capacity else ():
-        status.setdefault(kind, dict(rules.default_node_capacity))
-    status.setdefault("conditions", [])
-    status.setdefault("nodeInfo", {"bootID": "", "machineID": "", "systemUUID": "", "kubeletVersion": ""})
-    taints = node.setdefault("spec", {}).setdefault("taints", [])
-    is_tainted = any(taint["key"] == NOT_READY and taint["effect"] == "NoSchedule" for taint in taints)
-    if rules.taints_new_nodes and not is_tainted:
-        taints.append({"key": NOT_READY, "effect": "NoSchedule", "timeAdded": sim.timestamp()})
 
 
 def check_claim(spec: Object) -> None:

@@ -184,7 +184,7 @@ class NodeTaints:
         current = {taint["key"] for taint in taints_of(node) if taint["effect"] == effect} & self._owned_keys
         if self._rules.adds_no_schedule_taints:
             self._add(name, effect, sorted(desired - current))
-        stale = current - desired if self._rules.removes_no_schedule_taints else set()
+        stale = current - desired - self._rules.kept_taints if self._rules.removes_no_schedule_taints else set()
         self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, effect, stale)
 
     def swap_no_execute(self, name: str, desired: str, other: str) -> None:

@@ -65,6 +65,7 @@ class NodeLifecycleRules:
     adds_no_schedule_taints: bool = True
     no_schedule_taint_delay: float = 0.0
     removes_no_schedule_taints: bool = True
+    kept_taints: frozenset[str] = frozenset()  # with effect NoSchedule
     adds_no_execute_taints: bool = True
     no_execute_taint_delay: float = 0.0
     removes_no_execute_taints: bool = True
@@ -223,6 +224,9 @@ class ApiServerRules:
     default_unreachable_toleration_seconds: int = 300
     replaces_own_tolerations: bool = False  # by the default ones
     taints_new_nodes: bool = True  # TaintNodesByCondition
+    node_name_pattern: str = ""  # names that are valid besides DNS subdomains
+    second_node: Literal["refused", "replaces", "deletes"] = "refused"  # one whose name is taken
+    kubelets_may_change: Literal["own", "workers", "all"] = "own"  # Nodes, by NodeRestriction
     default_node_capacity: Mapping[str, str] = field(default_factory=dict)
     memory_pressure_qos_classes: frozenset[str] = frozenset()
     delete_removes_running_pods: bool = False

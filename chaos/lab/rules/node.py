@@ -15,9 +15,10 @@ class NodeStatusRules:
     """pkg/kubelet/kubelet_node_status.go, nodestatus/setters.go, component-helpers/apimachinery/lease; facts 1.5, 5.1.
 
     ``renews_lease_with_status``: only then. ``reports_changes``: at once, not only with the next regular report.
-    ``registers_again``: a Node that was deleted, after ``registration_delay``. ``heeds_register_node``: the flag.
-    ``reports_existing_nodes``: also those that others have created. ``replaces_existing_node``,
-    ``restores_registration``: what a kubelet that starts does with its Node, and with its taints and labels.
+    ``ignored_starts``: without a Node before the kubelet registers again, then after ``registration_delay``.
+    ``heeds_register_node``: the flag.
+    ``reports_existing_nodes``: also those that others have created. ``registers_last_taints``: of the Node before.
+    ``restores_registration``: a kubelet that starts gives its Node the taints and labels that a new one would have.
     ``resets_spec``: "unschedulable" or "taints", at each report. ``address_types``, ``hostname``: of status.addresses.
     ``fail_swap_on``: None for the setting of the kubelet. ``tolerated_swap``: bytes.
     ``status_offset``: share of the report frequency by which the first report after a change is earlier or later.
@@ -41,11 +42,11 @@ class NodeStatusRules:
     unready_in_shutdown: bool = True
     shutdown_report_delay: float = 0.0  # of the report that a shutdown begins
     shutting_down_message: str = "node is shutting down"
-    registers_again: bool = True
+    ignored_starts: int = 0
     registration_delay: float = 0.0
     heeds_register_node: bool = True
     reports_existing_nodes: bool = True
-    replaces_existing_node: bool = False
+    registers_last_taints: bool = False
     restores_registration: bool = False
     resets_spec: frozenset[str] = frozenset()
     registers_capacity: bool = True

@@ -9,7 +9,7 @@ from chaos.lab.node.kubelet.apiserver_link import RUNTIME_UNCHECKED, Registratio
 from chaos.lab.node.kubelet.node_object import new_node, reset_spec, restore_registration, static_status
 from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.objects import Object, condition_status
+from chaos.lab.objects import Object, condition_status, taints_of
 from chaos.lab.sim import Timer
 
 _JITTER = 0.04
@@ -35,6 +35,7 @@ class NodeStatusReporter:
         self.registrations: list[Registration | None] = []
         self.may_register, self.registration_delay = True, 0.0
         self._has_created = False
+        self.last_taints: list[list[Object]] = []  # of the Node, as last seen by this kubelet or one before it
         self._registration = Registration(RUNTIME_UNCHECKED, 0.0)
         self._rules = process.rules.node_status
         self._process, self._pressure, self._volumes = process, pressure, volumes
@@ -69,10 +70,7 @@ class NodeStatusReporter:
     def _register_node(self) -> None:
         machine = self._process.machine
         node = self._registry.store.get("nodes", "", machine.name)
-        if node is not None and self._rules.replaces_existing_node:
-            self._registry.delete("nodes", "", machine.name)
-            node = None
-        elif node is not None and self._rules.restores_registration:
+        if node is not None and self._rules.restores_registration:
             restore_registration(self._process)
         if node is None:
             if self.may_register:
@@ -88,7 +86,10 @@ class NodeStatusReporter:
         if registration is not None:
             self._registration, self._ready_at = registration, self._process.sim.now + registration.seconds
             self._process.at(self._ready_at, self._process.link.send, "status now", self._report)
-        self._registry.create("nodes", new_node(self._process, self._registration.message))
+        node = new_node(self._process, self._registration.message)
+        if self._rules.registers_last_taints and self.last_taints:
+            node["spec"]["taints"] = self.last_taints[-1]
+        self._registry.create("nodes", node)
 
     def _renew(self) -> None:
         """Renew the Lease, with retries until it succeeds; the period restarts once that is answered.
@@ -178,6 +179,7 @@ class NodeStatusReporter:
         node = self._registry.store.get("nodes", "", self._process.node)
         if node is None or not (self._has_created or self._rules.reports_existing_nodes):
             return
+        self.last_taints[:] = [taints_of(node)]
         if self._rules.resets_spec:
             node = reset_spec(self._process, node)
         sim, inputs = self._process.sim, self._inputs(node)
