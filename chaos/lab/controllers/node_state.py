@@ -20,6 +20,7 @@ from chaos.lab.objects import (
     condition_status,
     has_taint,
     labels_of,
+    name_of,
     taints_of,
 )
 from chaos.lab.rules.control_plane import NodeLifecycleRules
@@ -172,7 +173,10 @@ class NodeTaints:
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store = sim, registry.store
         self._rules = rules = registry.rules.node_lifecycle
-        self._owned_keys = {*rules.ready_taints.values(), rules.unschedulable_taint, *rules.pressure_taints.values()}
+        ready, effect = set(rules.ready_taints.values()), rules.condition_taint_effect
+        others = {rules.unschedulable_taint, *rules.pressure_taints.values()}
+        is_one = effect == "NoSchedule"
+        self._owned_keys = {effect: ready | others} if is_one else {"NoSchedule": ready, effect: others}
 
     def sync_no_schedule(self, name: str, desired: set[str] | None = None) -> None:
         """Sync the NoSchedule taints with the node's conditions, or with ``desired`` from earlier conditions."""
@@ -180,11 +184,15 @@ class NodeTaints:
         if node is None:
             return
         desired = desired_no_schedule(node, self._rules) if desired is None else desired
-        effect = self._rules.condition_taint_effect
-        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == effect} & self._owned_keys
+        for effect, owned in self._owned_keys.items():
+            self._sync(node, effect, desired & owned, owned)
+
+    def _sync(self, node: Object, effect: str, desired: set[str], owned: set[str]) -> None:
+        name = name_of(node)
+        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == effect} & owned
         if self._rules.adds_no_schedule_taints:
             self._add(name, effect, sorted(desired - current))
-        stale = current - desired - self._rules.kept_taints if self._rules.removes_no_schedule_taints else set()
+        stale = current - desired - self._rules.lasting_taints if self._rules.removes_no_schedule_taints else set()
         self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, effect, stale)
 
     def swap_no_execute(self, name: str, desired: str, other: str) -> None:

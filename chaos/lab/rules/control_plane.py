@@ -57,7 +57,7 @@ class NodeLifecycleRules:
     ready_taints: Mapping[str, str] = field(default_factory=_no_execute_taints)
     pressure_taints: Mapping[str, str] = field(default_factory=_pressure_taints)
     unschedulable_taint: str = UNSCHEDULABLE
-    condition_taint_effect: str = "NoSchedule"
+    condition_taint_effect: str = "NoSchedule"  # of all but those of Ready
     counts_heartbeats: bool = True
     marks_unknown: bool = True
     marks_pods_not_ready: bool = True
@@ -65,7 +65,7 @@ class NodeLifecycleRules:
     adds_no_schedule_taints: bool = True
     no_schedule_taint_delay: float = 0.0
     removes_no_schedule_taints: bool = True
-    kept_taints: frozenset[str] = frozenset()  # with effect NoSchedule
+    lasting_taints: frozenset[str] = frozenset()  # with effect NoSchedule
     adds_no_execute_taints: bool = True
     no_execute_taint_delay: float = 0.0
     removes_no_execute_taints: bool = True
