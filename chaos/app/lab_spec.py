@@ -8,6 +8,7 @@ from typing import Any
 from chaos.core.inventory import Lab, Rule
 
 CONTROL_PLANE = "control-plane"
+_UNUSED_TAINT = {"key": "example.com/unregistered", "effect": "NoSchedule"}  # of a kubelet that registers no Node
 
 
 def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
@@ -21,23 +22,15 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "featureGates": lab.feature_gates,
         "systemd": lab.systemd,
     }
-    taints = [taint.model_dump() for taint in lab.register_with_taints]
-    workers = {**common, "role": "worker", "taints": taints, "failSwapOn": lab.fail_swap_on}
-    workers |= {"swap": lab.swap, "swappedOff": lab.swapped_off}
-    nodes: list[dict[str, Any]] = [{**common, **item} for item in _control_planes(lab)]
-    for index in range(lab.workers):
-        zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
-        nodes.append({**workers, "name": f"worker-{index + 1}", "zone": zone})
-    windows = {**common, "role": "worker", "taints": taints, "os": "windows", "kubeletService": lab.kubelet_service}
-    windows |= {"preshutdownTimeout": lab.preshutdown_timeout or ""}
-    for index in range(lab.windows_workers):
-        zone = lab.zones[index % len(lab.zones)] if lab.zones else ""
-        nodes.append({**windows, "name": f"windows-{index + 1}", "zone": zone})
+    nodes = [{**common, **item} for item in (*_control_planes(lab), *_workers(lab))]
     return {
         "nodes": nodes,
         "kubernetes": lab.kubernetes,
         "inhibitorLostAfterCancel": lab.inhibitor_lost_after_cancel,
-        "controllers": {"disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout},
+        "controllers": {
+            "disableForceDetachOnTimeout": lab.disable_force_detach_on_timeout,
+            "allocateNodeCidrs": lab.allocate_node_cidrs,
+        },
         "breakages": lab.breakages,
         "sharedIdentity": lab.shared_identity,
         "kubeletIdentity": lab.kubelet_identity,
@@ -48,6 +41,25 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "seed": lab.seed if seed is None else seed,
         "start": float(int(now)),  # reports show the date
     }
+
+
+def _workers(lab: Lab) -> Iterator[dict[str, Any]]:
+    taints = [taint.model_dump() for taint in lab.register_with_taints]
+    workers = {"role": "worker", "taints": taints, "failSwapOn": lab.fail_swap_on, "labels": lab.node_labels}
+    linux = {**workers, "swap": lab.swap, "swappedOff": lab.swapped_off}
+    for index in range(lab.workers):
+        yield {**linux, "name": f"worker-{index + 1}", "zone": _zone(lab, index)}
+    unregistered = {**linux, "taints": [_UNUSED_TAINT], "registerNode": False}
+    for index in range(lab.unregistered_workers):
+        yield {**unregistered, "name": f"unregistered-{index + 1}"}
+    windows = {"role": "worker", "taints": taints, "os": "windows", "kubeletService": lab.kubelet_service}
+    windows |= {"preshutdownTimeout": lab.preshutdown_timeout or ""}
+    for index in range(lab.windows_workers):
+        yield {**windows, "name": f"windows-{index + 1}", "zone": _zone(lab, index)}
+
+
+def _zone(lab: Lab, index: int) -> str:
+    return lab.zones[index % len(lab.zones)] if lab.zones else ""
 
 
 def _control_planes(lab: Lab) -> Iterator[dict[str, Any]]:

@@ -243,12 +243,11 @@ class Lab(Model):
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field(
         "always", alias="inhibitorLostAfterCancel", description="real ones usually do; seeded: in four of five cases"
     )
-    disable_force_detach_on_timeout: Flag = Field(
-        False, alias="disableForceDetachOnTimeout", description="of the controller manager"
-    )
-    register_with_taints: list[NodeTaint] = Field(
-        [], alias="registerWithTaints", description="of the workers' kubelets: taints of new Nodes"
-    )
+    disable_force_detach_on_timeout: Flag = Field(False, alias="disableForceDetachOnTimeout", description="the flag")
+    register_with_taints: list[NodeTaint] = Field([], alias="registerWithTaints", description="of workers' new Nodes")
+    node_labels: dict[str, str] = Field({}, alias="nodeLabels", description="of workers' new Nodes")
+    unregistered_workers: StrictInt = Field(0, ge=0, alias="unregisteredWorkers", description="registerNode: false")
+    allocate_node_cidrs: Flag = Field(False, alias="allocateNodeCIDRs", description="of the controller manager")
     swap: Quantity = Field("", description="of the workers, in /etc/fstab: on after each boot; as 2Gi")
     swapped_off: Flag = Field(False, alias="swappedOff", description="swap is off at first, until the next boot")
     fail_swap_on: Flag = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")

@@ -15,6 +15,7 @@ Object = dict[str, Any]
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
+NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 TERMINAL = ("Succeeded", "Failed")

@@ -11,6 +11,7 @@ import msgspec
 from chaos.lab import breakages, versions
 from chaos.lab.objects import parse_quantity
 from chaos.lab.rules import Rules
+from chaos.lab.users import UserSpec
 
 DEFAULT_NAMESPACES = ["default", "kube-system", "kube-public", "kube-node-lease"]
 _REQUIRED_NAMESPACES = frozenset({"default", "kube-system", "kube-node-lease"})
@@ -90,6 +91,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     zone: str = ""
     labels: dict[str, str] = {}
     taints: list[Taint] = []
+    register_node: bool = True
     shutdown_grace_period: str = "30s"
     shutdown_grace_period_critical_pods: str = "10s"
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = []
@@ -136,30 +138,7 @@ class ControllerSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, r
     terminated_pod_gc_threshold: int = 12500
     disable_force_detach_on_timeout: bool = False
     taints_within_pass: bool = False
-
-
-class Rule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, rename="camel"):
-    """Rule of an RBAC role. Empty ``namespaces``: all namespaces; empty ``resource_names``: any name."""
-
-    verbs: list[str]
-    api_groups: list[str] = msgspec.field(default_factory=lambda: [""])
-    resources: list[str] = []
-    resource_names: list[str] = []
-    non_resource_urls: list[str] = msgspec.field(default_factory=list, name="nonResourceURLs")
-    namespaces: list[str] = []
-
-    def __post_init__(self) -> None:
-        """Check the rule. Raises ValueError."""
-        if bool(self.resources) == bool(self.non_resource_urls):
-            raise ValueError("a rule has either resources or nonResourceURLs")
-
-
-class UserSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
-    """A user of the API besides the administrator. An empty ``token`` is generated when the lab starts."""
-
-    name: str
-    token: str = ""
-    rules: list[Rule] = []
+    allocate_node_cidrs: bool = False
 
 
 class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):

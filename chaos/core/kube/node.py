@@ -75,6 +75,7 @@ class NodeInfo(Base):
     operating_system: str = ""
     os_image: str = ""
     kernel_version: str = ""
+    container_runtime_version: str = ""
     swap: NodeSwap | None = None  # since v1.33
 
 
@@ -82,6 +83,7 @@ class NodeSpec(Base):
     taints: list[Taint] | None = None
     unschedulable: bool | None = None
     provider_id: str | None = field(default=None, name="providerID")
+    pod_cidr: str | None = field(default=None, name="podCIDR")
 
 
 class AttachedVolume(Base):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Annotated, Literal, Self
 
 import msgspec
-from msgspec import Struct
-from pydantic import Field
+from msgspec import Meta, Struct
+from pydantic import Field, model_validator
 
 from chaos.core.action import (
     NODE_READY,
@@ -40,22 +41,39 @@ from chaos.faults.actions._service import systemctl
 
 _NODES = resource_path("v1", "nodes")
 _MADE_BY = "nodefall.dev/made-by"  # annotation: the step
-_MADE_BY_POINTER = "/metadata/annotations/nodefall.dev~1made-by"
+_MADE_AGAIN_BY = "nodefall.dev/made-again-by"  # of an object that the API server was to refuse
 _REGISTRATION_SECONDS = 20.0  # in which a restarted kubelet registers
 # Prefixes of taints that the control plane manages.
 _CONTROL_PLANE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
-class CreateParams(Model):
-    """Name of the Node, which must not exist in the cluster."""
+_ANY_NAME = "[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?"
+_VALID_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_ANSWERS = (201, 409, 422)  # created, the name is taken, the name is invalid
 
-    node: str = Field(
-        "nodefall-nowhere", max_length=253, pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", description="name of the Node"
+
+class CreateParams(Model):
+    """Name of the Node, which must not exist in the cluster, unless the API server is to refuse it."""
+
+    node: str = Field("nodefall-nowhere", pattern=f"^{_ANY_NAME}$", description="name of the Node")
+    refused: bool = Field(
+        False, description="the name is taken or invalid: any answer of the API server proves the step"
     )
+
+    @model_validator(mode="after")
+    def _check_name(self) -> Self:
+        if not self.refused and not _VALID_NAME.fullmatch(self.node):
+            raise ValueError(f"{self.node!r} is no valid name of a Node: use refused: true to have it refused")
+        return self
 
 
 def _check_registered(timeline: Timeline, step: StepRun) -> ProofResult:
     name = str(step.params.get("node", CreateParams().node))
+    if step.params.get("refused"):
+        code = step.outcome.exit if step.outcome else None
+        if code in _ANSWERS:
+            return ProofResult(ProofStatus.PROVEN, f"the API server answered {code}")
+        return no_proof("the API server did not answer whether the Node is valid")
     for version in timeline.nodes.get(name) or ():
         if not version.is_deleted and step.begin <= version.t <= step.until:
             return ProofResult(ProofStatus.PROVEN, f"the Node object {name} is there", (version.seq,))
@@ -65,26 +83,29 @@ def _check_registered(timeline: Timeline, step: StepRun) -> ProofResult:
 class CreateNodeState(Struct, frozen=True):
     """Name of the Node, and the tag in its annotation."""
 
-    node: NodeName
+    node: Annotated[str, Meta(pattern=rf"\A{_ANY_NAME}\Z")]
     tag: Tag
     origin: StepOrigin | None = None
+    refused: bool = False
 
 
 def _prepare_new(target: Target, params: CreateParams) -> CreateNodeState:
-    if target.objects.get(node_path(params.node)) is not None:
+    if not params.refused and target.objects.get(node_path(params.node)) is not None:
         raise Unsupported(f"there is a node {params.node}", hint="choose another name")
-    return CreateNodeState(params.node, target.tag, origin_of(target))
+    return CreateNodeState(params.node, target.tag, origin_of(target), params.refused)
 
 
 def _create(state: CreateNodeState) -> Program:
     mark = NodeMark(state.origin.run, state.origin.step, created=True).to_annotations() if state.origin else {}
-    metadata = {"name": state.node, "annotations": {_MADE_BY: state.tag, **mark}}
+    made_by = _MADE_AGAIN_BY if state.refused else _MADE_BY
+    metadata = {"name": state.node, "annotations": {made_by: state.tag, **({} if state.refused else mark)}}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
     path = node_path(state.node)
-    ours = FactCheck(object_fact(path, _MADE_BY_POINTER), state.tag)
-    gone = FactCheck(object_fact(path, _MADE_BY_POINTER), None)
+    pointer = "/metadata/annotations/" + made_by.replace("/", "~1")
+    ours, gone = FactCheck(object_fact(path, pointer), state.tag), FactCheck(object_fact(path, pointer), None)
     delete = UndoStep(KubeCommand("DELETE", path, accept=(200, 202, 404)), unless=gone, when=(ours,))
-    return Program((KubeCommand("POST", _NODES, node),), Undo((delete,), (gone,)))
+    accept = _ANSWERS if state.refused else (200, 201, 202)
+    return Program((KubeCommand("POST", _NODES, node, accept=accept),), Undo((delete,), (gone,)))
 
 
 CREATE_NODE = Action(

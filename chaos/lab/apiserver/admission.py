@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from chaos.lab.apiserver.admission_metadata import check_new
+from chaos.lab.apiserver.admission_nodes import admit_node
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.objects import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
 from chaos.lab.rules.control_plane import ApiServerRules
@@ -41,12 +42,14 @@ def admit(plural: str, obj: Object, pods: PodAdmission, sim: SimClock) -> None:
         if not metadata.get("generateName"):
             raise InvalidError("metadata.name: Required value: name or generateName is required")
         metadata["name"] = generated_name(metadata["generateName"], sim.rng)
-    if problems := check_new(plural, metadata):
+    pattern = pods.rules.node_name_pattern if plural == "nodes" else ""
+    is_named = pattern and re.fullmatch(pattern, metadata["name"])
+    if not is_named and (problems := check_new(plural, metadata)):
         raise InvalidError(*problems)
     if plural == "pods":
         pods.admit(obj)
     elif plural == "nodes":
-        _admit_node(obj, sim)
+        admit_node(obj, sim, pods.rules)
     elif plural == "namespaces":
         obj.setdefault("spec", {})["finalizers"] = ["kubernetes"]
         obj["status"] = {"phase": "Active"}
@@ -131,7 +134,7 @@ class PodAdmission:
     """Admission of pods. Those with equal specs share what is within their specs, and are checked once."""
 
     def __init__(self, store: Store, rules: ApiServerRules) -> None:
-        self._store, self._rules = store, rules
+        self._store, self.rules = store, rules
         self._admitted: dict[tuple[object, ...], tuple[Object, str]] = {}  # spec and QoS class by what they follow from
 
     def admit(self, pod: Object) -> None:
@@ -147,20 +150,22 @@ class PodAdmission:
 
     def _admit(self, body: Object, annotations: dict[str, str], priority: _Priority) -> tuple[Object, str]:
         check_pod_spec(body, annotations)
-        default_pod_spec(body, self._rules.default_termination_grace_period_seconds)
+        default_pod_spec(body, self.rules.default_termination_grace_period_seconds)
         if priority is None:
             raise InvalidError(f"no PriorityClass with name {body['priorityClassName']} was found")
         body["priority"], body["preemptionPolicy"] = priority
         tolerations = body.setdefault("tolerations", [])
         for key, seconds in (
-            (NOT_READY, self._rules.default_not_ready_toleration_seconds),
-            (UNREACHABLE, self._rules.default_unreachable_toleration_seconds),
+            (NOT_READY, self.rules.default_not_ready_toleration_seconds),
+            (UNREACHABLE, self.rules.default_unreachable_toleration_seconds),
         ):
-            if self._rules.adds_default_tolerations and not any(_covers(item, key) for item in tolerations):
+            if self.rules.replaces_own_tolerations:
+                tolerations[:] = [item for item in tolerations if not _covers(item, key)]
+            if self.rules.adds_default_tolerations and not any(_covers(item, key) for item in tolerations):
                 item = {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
                 tolerations.append(item)
         quality = qos_class(body["containers"])
-        if quality in self._rules.memory_pressure_qos_classes:
+        if quality in self.rules.memory_pressure_qos_classes:
             tolerations.append({"key": MEMORY_PRESSURE, "operator": "Exists", "effect": "NoSchedule"})
         return body, quality
 
@@ -220,16 +225,6 @@ def check_budget(budget: Object) -> None:
     policy = spec.get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
     if policy not in ("IfHealthyBudget", "AlwaysAllow"):
         raise InvalidError(f"spec.unhealthyPodEvictionPolicy: Unsupported value: {policy!r}")
-
-
-def _admit_node(node: Object, sim: SimClock) -> None:
-    """Add the not-ready taint to a new node: admission TaintNodesByCondition (facts 5.4)."""
-    status = node.setdefault("status", {})
-    status.setdefault("conditions", [])
-    status.setdefault("nodeInfo", {"bootID": "", "machineID": "", "systemUUID": "", "kubeletVersion": ""})
-    taints = node.setdefault("spec", {}).setdefault("taints", [])
-    if not any(taint["key"] == NOT_READY and taint["effect"] == "NoSchedule" for taint in taints):
-        taints.append({"key": NOT_READY, "effect": "NoSchedule", "timeAdded": sim.timestamp()})
 
 
 def check_claim(spec: Object) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from chaos.lab.apiserver.admission import InvalidError, PodAdmission, admit, check_budget
 from chaos.lab.apiserver.admission_metadata import check_update, drop_empty_maps
+from chaos.lab.apiserver.admission_nodes import make_room
 from chaos.lab.apiserver.admission_others import (
     STORAGE,
     STORED,
@@ -33,11 +34,8 @@ from chaos.lab.sim import SimClock, rfc3339
 from chaos.lab.spec import LabSpec
 
 CLUSTER_WIDE = frozenset(
-    {
-        *("nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"),
-        *("storageclasses", "csidrivers"),
-        *("clusterroles", "clusterrolebindings"),
-    }
+    {"nodes", "namespaces", "priorityclasses", "persistentvolumes", "volumeattachments"}
+    | {"storageclasses", "csidrivers", "clusterroles", "clusterrolebindings"}
 )
 _WITH_GENERATION = frozenset(
     {"pods", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "poddisruptionbudgets"}
@@ -104,7 +102,9 @@ class Registry:
 
     def _admit_kind(self, plural: str, new: Object) -> None:
         grace = self.rules.api_server.default_termination_grace_period_seconds
-        if plural == "jobs":
+        if plural == "nodes":
+            make_room(self, new)
+        elif plural == "jobs":
             admit_job(new, self.sim, grace)
         elif plural == "services":
             admit_service(new, self.store)

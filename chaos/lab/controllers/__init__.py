@@ -10,6 +10,7 @@ from chaos.lab.controllers.disruption import Disruption, StaleDisruption
 from chaos.lab.controllers.endpoint_slices import EndpointSlices
 from chaos.lab.controllers.garbage_collection import GarbageCollector, Namespaces, PodGarbageCollector
 from chaos.lab.controllers.job import Jobs
+from chaos.lab.controllers.node_ipam import NodeIpam
 from chaos.lab.controllers.node_lifecycle import NodeLifecycle
 from chaos.lab.controllers.pv_controller import PersistentVolumeController
 from chaos.lab.controllers.replicaset import ReplicaSets
@@ -48,6 +49,7 @@ class Controllers:
             PersistentVolumeController(sim, registry),
             self.attach_detach,
             EndpointSlices(sim, registry),
+            NodeIpam(sim, registry),
         )
 
     def start(self) -> None:

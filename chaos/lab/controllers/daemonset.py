@@ -21,8 +21,6 @@ from chaos.lab.objects import (
 )
 from chaos.lab.sim import SimClock
 
-_NETWORK = "node.kubernetes.io/network-unavailable"
-
 
 class DaemonSets(WorkloadController):
     plural, kind, owned, component = "daemonsets", "DaemonSet", "pods", "daemonset-controller"
@@ -162,11 +160,17 @@ class DaemonSets(WorkloadController):
         """Prototype of the owner's pods, with the tolerations of every daemon pod. daemonset_util.go."""
         labels = {LABEL: labels_of(revision)[LABEL], "pod-template-generation": str(revision["revision"])}
         pod = self._new_pod(owner, labels)
+        rules = self._rules
         tolerations = pod["spec"].setdefault("tolerations", [])
-        for key, effect in self._rules.daemon_tolerations:
-            tolerations.append({"key": key, "operator": "Exists", "effect": effect})
-        if pod["spec"].get("hostNetwork"):
-            tolerations.append({"key": _NETWORK, "operator": "Exists", "effect": "NoSchedule"})
+        if not rules.keeps_own_tolerations:
+            tolerations.clear()
+        added = rules.daemon_tolerations
+        added += rules.host_network_daemon_tolerations if pod["spec"].get("hostNetwork") else ()
+        for key, effect in added:
+            item: Object = {"key": key, "operator": "Exists", "effect": effect}
+            if effect == "NoExecute" and rules.daemon_toleration_seconds is not None:
+                item["tolerationSeconds"] = rules.daemon_toleration_seconds
+            tolerations.append(item)
         return pod
 
     def _count_nodes(self, owner: Object, owned_pods: DaemonPods, names: set[str]) -> None:

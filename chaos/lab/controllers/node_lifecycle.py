@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime
 
 from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.registry import Registry
@@ -15,6 +14,7 @@ from chaos.lab.controllers.node_state import (
     NodeTaints,
     View,
     Zone,
+    creation_time,
     desired_no_schedule,
     view_of,
     zone_of,
@@ -46,7 +46,7 @@ class NodeLifecycle:
 
     def __init__(self, sim: SimClock, registry: Registry, polls: Polls) -> None:
         self._sim, self._store, self._rules = sim, registry.store, registry.rules.node_lifecycle
-        self._polls = polls
+        self._polls, self._registry = polls, registry
         self._recorder = Recorder(sim, registry.store, "node-controller")
         self._taints = NodeTaints(sim, registry)
         self._health: dict[str, Health] = {}
@@ -102,8 +102,7 @@ class NodeLifecycle:
             if self._rules.taints_within_pass:
                 self._drain()
             self._handle_disruption(cached)
-        duration = self._sim.rng.uniform(*_PASS_DURATION)
-        self._sim.after(self._rules.node_monitor_period + duration, self._monitor)
+        self._sim.after(self._rules.node_monitor_period + self._sim.rng.uniform(*_PASS_DURATION), self._monitor)
 
     def _forget(self, names: set[str]) -> None:
         for name in [name for name in self._health if name not in names]:
@@ -111,10 +110,8 @@ class NodeLifecycle:
             self._views.pop(name, None)
             for zone in self._zones.values():
                 zone.remove(name)
-            self._recorder.emit(
-                "Node", {"metadata": {"name": name}}, "RemovingNode",
-                f"Node {name} event: Removing Node {name} from Controller",
-            )  # fmt: skip
+            text = f"Node {name} event: Removing Node {name} from Controller"
+            self._recorder.emit("Node", {"metadata": {"name": name}}, "RemovingNode", text)
 
     def _view(self, node: Object) -> View:
         """View of the node: that of the last pass if the node has not changed, as most have not."""
@@ -145,7 +142,7 @@ class NodeLifecycle:
     def _check_node(self, node: Object) -> None:
         name, view = name_of(node), self._view(node)
         if name not in self._health:
-            self._health[name] = Health(self._sim.now if condition(node, "Ready") else _creation_time(node))
+            self._health[name] = Health(self._sim.now if condition(node, "Ready") else creation_time(node))
             message = f"Node {name} event: Registered Node {name} in Controller"
             self._recorder.emit("Node", node, "RegisteredNode", message)
             self._taints.remove_no_execute(name)  # NLC markNodeAsReachable, of every node that a new process sees
@@ -156,6 +153,9 @@ class NodeLifecycle:
         self._probe(name, view)
         if self._is_expired(name, observed) and not view.is_unknown:
             node = self._mark_unknown(node)
+            if self._rules.deletes_unknown_nodes:
+                self._registry.delete("nodes", "", name)
+                return
             view = self._view(node)
         self._evict(name, view)
         if observed == "True" and view.ready != "True":
@@ -185,14 +185,16 @@ class NodeLifecycle:
         return self._rules.marks_unknown and self._sim.now > self._health[name].probe_time + grace
 
     def _mark_unknown(self, node: Object) -> Object:
+        status = self._rules.unreachable_status
+
         def change(obj: Object) -> None:
             for type_ in self._rules.node_conditions:
                 old = condition(obj, type_)
-                if old is not None and old["status"] == "Unknown":
+                if old is not None and old["status"] == status:
                     continue
                 reason, message = self._rules.status_never_updated if old is None else self._rules.status_unknown
                 first = {"type": type_, "lastHeartbeatTime": node["metadata"]["creationTimestamp"]}
-                new = {**(old or first), "status": "Unknown", "reason": reason, "message": message}
+                new = {**(old or first), "status": status, "reason": reason, "message": message}
                 set_condition(obj, new, self._sim.timestamp())
 
         return self._store.patch_status("nodes", "", name_of(node), change) or node
@@ -238,8 +240,7 @@ class NodeLifecycle:
 
     def _no_execute_taints(self, ready: str) -> tuple[str, str]:
         """The taint for a status of Ready, and the other one, which it replaces."""
-        taints = self._rules.ready_taints
-        return taints[ready], taints["Unknown" if ready == "False" else "False"]
+        return self._rules.ready_taints[ready], self._rules.ready_taints["Unknown" if ready == "False" else "False"]
 
     def _handle_disruption(self, nodes: list[Object]) -> None:
         """Evaluate zone states at the end of a pass, and set rates and taints. NLC handleDisruption.
@@ -260,6 +261,8 @@ class NodeLifecycle:
                 zone.queue.clear()
                 zone.known.clear()
                 zone.limiter.set_rate(0.0, now)
+        elif self._is_full_disruption and not self._rules.resumes_after_full_disruption:
+            return
         elif not all_full:
             if self._is_full_disruption:
                 for health in self._health.values():
@@ -294,7 +297,3 @@ class NodeLifecycle:
         pod = self._store.patch_status("pods", namespace, name, change)
         if pod is not None:
             self._recorder.emit("Pod", pod, "NodeNotReady", "Node is not ready", type_="Warning")
-
-
-def _creation_time(node: Object) -> float:
-    return datetime.fromisoformat(node["metadata"]["creationTimestamp"]).timestamp()

@@ -7,6 +7,7 @@ Taints of the node lifecycle controller. Facts 5.4.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from chaos.lab.apiserver.registry import Registry
@@ -19,6 +20,7 @@ from chaos.lab.objects import (
     condition_status,
     has_taint,
     labels_of,
+    name_of,
     taints_of,
 )
 from chaos.lab.rules.control_plane import NodeLifecycleRules
@@ -73,11 +75,17 @@ def view_of(node: Object, rules: NodeLifecycleRules) -> View:
     """View of a Node."""
     ready = condition(node, "Ready")
     heartbeat = ready.get("lastHeartbeatTime", "") if ready else ""  # missing in a new Node object of that name
-    unknown = all(condition_status(node, type_) == "Unknown" for type_ in rules.node_conditions)
+    unknown = all(condition_status(node, type_) == rules.unreachable_status for type_ in rules.node_conditions)
     status = str(ready["status"]) if ready else ""
     may_untaint = may_remove_no_execute(node)
     is_settled = status == "True" and not may_untaint
-    return View(node, zone_of(node), status, heartbeat, unknown, is_counted(node), may_untaint, is_settled)
+    zone = zone_of(node) if rules.per_zone else ""
+    return View(node, zone, status, heartbeat, unknown, is_counted(node), may_untaint, is_settled)
+
+
+def creation_time(node: Object) -> float:
+    """When a Node was created, in seconds since the epoch."""
+    return datetime.fromisoformat(node["metadata"]["creationTimestamp"]).timestamp()
 
 
 ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
@@ -110,7 +118,8 @@ def zone_state(ready: int, not_ready: int, rules: NodeLifecycleRules) -> ZoneSta
 
 def zone_rate(state: ZoneState, size: int, rules: NodeLifecycleRules) -> float:
     """Nodes per second that may be tainted NoExecute in a zone of this size."""
-    if state != "PartialDisruption":
+    is_slow = state == "PartialDisruption" or (state == "FullDisruption" and rules.full_zone_is_partial)
+    if not is_slow:
         return rules.node_eviction_rate
     return rules.secondary_node_eviction_rate if size > rules.large_cluster_size_threshold else 0.0
 
@@ -164,7 +173,10 @@ class NodeTaints:
     def __init__(self, sim: SimClock, registry: Registry) -> None:
         self._sim, self._store = sim, registry.store
         self._rules = rules = registry.rules.node_lifecycle
-        self._owned_keys = {*rules.ready_taints.values(), rules.unschedulable_taint, *rules.pressure_taints.values()}
+        ready, effect = set(rules.ready_taints.values()), rules.condition_taint_effect
+        others = {rules.unschedulable_taint, *rules.pressure_taints.values()}
+        is_one = effect == "NoSchedule"
+        self._owned_keys = {effect: ready | others} if is_one else {"NoSchedule": ready, effect: others}
 
     def sync_no_schedule(self, name: str, desired: set[str] | None = None) -> None:
         """Sync the NoSchedule taints with the node's conditions, or with ``desired`` from earlier conditions."""
@@ -172,11 +184,16 @@ class NodeTaints:
         if node is None:
             return
         desired = desired_no_schedule(node, self._rules) if desired is None else desired
-        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == "NoSchedule"} & self._owned_keys
+        for effect, owned in self._owned_keys.items():
+            self._sync(node, effect, desired & owned, owned)
+
+    def _sync(self, node: Object, effect: str, desired: set[str], owned: set[str]) -> None:
+        name = name_of(node)
+        current = {taint["key"] for taint in taints_of(node) if taint["effect"] == effect} & owned
         if self._rules.adds_no_schedule_taints:
-            self._add(name, "NoSchedule", sorted(desired - current))
-        stale = current - desired if self._rules.removes_no_schedule_taints else set()
-        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, "NoSchedule", stale)
+            self._add(name, effect, sorted(desired - current))
+        stale = current - desired - self._rules.lasting_taints if self._rules.removes_no_schedule_taints else set()
+        self._sim.after(self._sim.rng.uniform(0.002, 0.01), self._remove, name, effect, stale)
 
     def swap_no_execute(self, name: str, desired: str, other: str) -> None:
         """Add the taint ``desired``, then remove ``other`` if the node has it."""

@@ -10,7 +10,7 @@ from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
 from chaos.lab.controllers.scheduler_plugins import VolumeBinding, feasible_nodes, fit_error_message, refusal, score
 from chaos.lab.controllers.scheduler_ranking import RankingCache, select_candidate
-from chaos.lab.controllers.scheduler_snapshot import Key, Snapshot
+from chaos.lab.controllers.scheduler_snapshot import KUBERNETES_PREFIX, Key, Snapshot, as_seen
 from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects import (
     Object,
@@ -25,9 +25,8 @@ from chaos.lab.objects import (
     taints_of,
     uid_of,
 )
+from chaos.lab.rules import SchedulerRules
 from chaos.lab.sim import SimClock
-
-_KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
 
 
 class Scheduler:
@@ -38,7 +37,7 @@ class Scheduler:
     """
 
     def __init__(self, sim: SimClock, registry: Registry) -> None:
-        self._sim, self._registry, self._store = sim, registry, registry.store
+        self._sim, self._registry, self._store, self._rules = sim, registry, registry.store, registry.rules.scheduler
         self._recorder = Recorder(sim, registry.store, "default-scheduler")
         self._queue_times: dict[str, float] = {}  # by uid: when a pod entered the queue, or failed to schedule
         self._pending: set[Key] = set()
@@ -100,7 +99,7 @@ class Scheduler:
         pending = [pod for key in self._pending if (pod := self._store.get("pods", *key)) is not None]
         for pod in sorted(pending, key=self._rank):
             nominated_keys = self._add_nominated_pods(pod)
-            self._schedule(pod, self._snapshot)
+            self._schedule(_as_seen(pod, self._rules), self._snapshot)
             for key in nominated_keys:
                 self._snapshot.drop(key)
 
@@ -121,7 +120,7 @@ class Scheduler:
             if node is None:
                 self._snapshot.drop_node(name)
             else:
-                self._snapshot.put_node(self._without_ignored_taints(node))
+                self._snapshot.put_node(as_seen(self._with_past_taints(node), self._rules))
         for key in self._dirty_pods:
             pod = self._store.get("pods", *key)
             if pod is None or not node_of(pod) or is_terminal(pod):
@@ -131,19 +130,14 @@ class Scheduler:
         self._dirty_nodes.clear()
         self._dirty_pods.clear()
 
-    def _without_ignored_taints(self, node: Object) -> Object:
-        """The node without the taints that the scheduler ignores, and with those that it remembers."""
-        rules = self._registry.rules.scheduler
-        if not rules.ignored_effects and not rules.remembers_taints:
+    def _with_past_taints(self, node: Object) -> Object:
+        """The node with the taints that the scheduler remembers."""
+        if not self._rules.remembers_taints:
             return node
-        known = self._snapshot.nodes.get(name_of(node), {}) if rules.remembers_taints else {}
-        past = [item for item in taints_of(known) if _KUBERNETES_PREFIX not in item["key"]]
-        taints = [
-            item
-            for item in [*taints_of(node), *(item for item in past if item not in taints_of(node))]
-            if item["effect"] not in rules.ignored_effects or _KUBERNETES_PREFIX in item["key"]
-        ]
-        return {**node, "spec": {**node["spec"], "taints": taints}}
+        known = self._snapshot.nodes.get(name_of(node), {})
+        now = taints_of(node)
+        past = [item for item in taints_of(known) if KUBERNETES_PREFIX not in item["key"] and item not in now]
+        return {**node, "spec": {**node["spec"], "taints": [*now, *past]}}
 
     def _rank(self, pod: Object) -> tuple[int, float, float, str]:
         """Position in the queue, by priority and then by queue time, not by age: PrioritySort. The uid breaks ties."""
@@ -242,3 +236,14 @@ def _is_relevant(change: Change) -> bool:
         return True
     is_cordon_change = before["spec"].get("unschedulable") != after["spec"].get("unschedulable")
     return is_cordon_change or taints_of(before) != taints_of(after) or labels_of(before) != labels_of(after)
+
+
+def _as_seen(pod: Object, rules: SchedulerRules) -> Object:
+    """The pod as the scheduler takes it to be: itself, by the default rules."""
+    if rules.compares_selector_values or not pod["spec"].get("nodeSelector"):
+        return pod
+    spec = {key: value for key, value in pod["spec"].items() if key != "nodeSelector"}
+    keys = [{"key": key, "operator": "Exists"} for key in pod["spec"]["nodeSelector"]]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": keys}]}
+    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    return {**pod, "spec": spec}

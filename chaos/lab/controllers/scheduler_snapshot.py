@@ -3,27 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from fractions import Fraction
+from math import floor
 from typing import Protocol
 
 import msgspec
 
 from chaos.lab.objects import (
+    UNSCHEDULABLE,
     Object,
+    condition_status,
     is_deleting,
     labels_of,
     matches_node,
     name_of,
     namespace_of,
     node_of,
+    parse_quantity,
     requests_of,
     selector_matches,
     taints_of,
 )
-from chaos.lab.rules import Rules
+from chaos.lab.rules import Rules, SchedulerRules
 
 Key = tuple[str, str]  # namespace, name
 _Term = tuple[str, tuple[str, str] | None]  # namespace, one of the labels
 _MAX_CACHED = 512  # domain counts in the cache
+
+
+_DEFAULT_RULES = SchedulerRules()
+KUBERNETES_PREFIX = "kubernetes.io/"  # Kubernetes' own taints
+_AMPLE = {"cpu": "1000", "memory": "1000Gi", "pods": "1000"}
+
+
+def as_seen(node: Object, rules: SchedulerRules) -> Object:
+    """The node as the scheduler takes it to be: itself, by the default rules."""
+    if rules is _DEFAULT_RULES or rules == _DEFAULT_RULES:
+        return node
+    taints = [
+        {**item, "key": f"untolerable/{item['key']}"} if item["key"] in rules.untolerable_taints else item
+        for item in taints_of(node)
+        if item["key"] not in rules.ignored_taints
+        and (item["effect"] not in rules.ignored_effects or KUBERNETES_PREFIX in item["key"])
+    ]
+    present = [type_ for type_ in sorted(rules.heeded_conditions) if condition_status(node, type_) == "True"]
+    taints += [{"key": f"condition/{type_}", "effect": "NoSchedule"} for type_ in present]
+    spec = {**node["spec"], "taints": taints}
+    if UNSCHEDULABLE in rules.ignored_taints:
+        spec.pop("unschedulable", None)
+    allocatable = node["status"].get("allocatable")
+    if allocatable:
+        factor = Fraction(rules.overcommit)
+        amounts = {key: str(floor(parse_quantity(allocatable[key]) * factor)) for key in ("cpu", "memory")}
+        allocatable = {**allocatable, **(amounts if factor != 1 else {})}
+    elif rules.fits_without_capacity:
+        allocatable = _AMPLE
+    return {**node, "spec": spec, "status": {**node["status"], "allocatable": allocatable}}
 
 
 class SnapshotListener(Protocol):

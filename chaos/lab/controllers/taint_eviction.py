@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from chaos.lab.apiserver.deletion import is_protected
@@ -14,10 +13,11 @@ from chaos.lab.apiserver.tolerations import DEFAULT, tolerates
 from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects import Object, name_of, namespace_of, node_of, set_condition, taints_of, uid_of
 from chaos.lab.rules import TolerationRules
-from chaos.lab.rules.control_plane import EvictionStep
+from chaos.lab.rules.control_plane import EvictionStep, TaintEvictionRules
 from chaos.lab.sim import SimClock, Timer
 
 _PodKey = tuple[str, str, str]  # namespace, name, uid
+_RULES = TaintEvictionRules()
 
 
 @dataclass(slots=True)
@@ -29,23 +29,19 @@ class _Pending:
 def toleration_seconds(
     pod: Object,
     taints: list[Object],
-    shortest: Callable[[Iterable[float]], float] = min,
-    unlimited: float | None = None,
-    rules: TolerationRules = DEFAULT,
+    rules: TaintEvictionRules = _RULES,
+    tolerating: TolerationRules = DEFAULT,
 ) -> float | None:
-    """Seconds for which the pod tolerates these NoExecute taints, by the first matching tolerations; None for ever.
-
-    ``unlimited``: those of a toleration without seconds.
-    """
+    """Seconds for which the pod tolerates these NoExecute taints, by the first matching tolerations; None for ever."""
     limits = []
-    tolerations = pod["spec"].get("tolerations") or []
+    tolerations = (pod["spec"].get("tolerations") or []) if rules.heeds_tolerations else []
     for taint in taints:
-        match = next((item for item in tolerations if tolerates(item, taint, rules)), None)
+        match = next((item for item in tolerations if tolerates(item, taint, tolerating)), None)
         if match is None:
             return 0.0
-        if (seconds := match.get("tolerationSeconds", unlimited)) is not None:
-            limits.append(max(0.0, float(seconds)))
-    return shortest(limits) if limits else None
+        if (seconds := match.get("tolerationSeconds", rules.unlimited_toleration_seconds)) is not None:
+            limits.append(min(max(0.0, float(seconds)), rules.max_toleration_seconds))
+    return rules.min_toleration_time(limits) if limits else None
 
 
 class TaintEviction:
@@ -110,7 +106,7 @@ class TaintEviction:
 
     def _process(self, pod: Object, taints: list[Object]) -> None:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
-        limit = self._toleration_seconds(pod, taints) if taints else None
+        limit = toleration_seconds(pod, taints, self._rules, self._tolerations) if taints else None
         if limit is None:
             if key not in self._survivors and self._rules.untaint_cancels:
                 self._cancel(key, pod)
@@ -125,12 +121,6 @@ class TaintEviction:
                 return
             pending.timer.cancel()
         self._pending[key] = _Pending(start, self._sim.at(due, self._delete, key))
-
-    def _toleration_seconds(self, pod: Object, taints: list[Object]) -> float | None:
-        if not self._rules.heeds_tolerations:
-            return 0.0
-        shortest, unlimited = self._rules.min_toleration_time, self._rules.unlimited_toleration_seconds
-        return toleration_seconds(pod, taints, shortest, unlimited, self._tolerations)
 
     def _cancel(self, key: _PodKey, pod: Object) -> None:
         pending = self._pending.pop(key, None)

@@ -18,7 +18,8 @@ from typing import Any
 
 from chaos.lab.http.errors import ApiError
 from chaos.lab.http.resources import RequestInfo
-from chaos.lab.spec import ADMIN, Rule, UserSpec
+from chaos.lab.spec import ADMIN
+from chaos.lab.users import Rule, UserSpec
 
 _ANYTHING = Rule(verbs=["*"], api_groups=["*"], resources=["*"])
 _PUBLIC_PATHS = re.compile(r"/(version|healthz|livez|readyz)/?")

@@ -201,7 +201,9 @@ class Machine:
         With an expired certificate as it has no bootstrap kubeconfig: pkg/kubelet/certificate/bootstrap. With swap on
         and failSwapOn: pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration.
         """
-        refuses_swap = self.swap and self.spec.fail_swap_on
+        rules = self._registry.rules.node_status
+        fails = self.spec.fail_swap_on if rules.fail_swap_on is None else rules.fail_swap_on
+        refuses_swap = fails and self.swap > rules.tolerated_swap
         return (
             not refuses_swap and self.runtime.is_available and not has_expired(self.mounted_certificate, self._sim.now)
         )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import Literal
 
-from chaos.lab.objects import NOT_READY, OUT_OF_SERVICE, UNREACHABLE, UNSCHEDULABLE
+from chaos.lab.objects import NETWORK_UNAVAILABLE, NOT_READY, OUT_OF_SERVICE, UNREACHABLE, UNSCHEDULABLE
 
 EvictionStep = Literal["add-disruption-target", "delete"]
 
@@ -24,7 +24,7 @@ def _pressure_taints() -> Mapping[str, str]:
         "MemoryPressure": "node.kubernetes.io/memory-pressure",
         "DiskPressure": "node.kubernetes.io/disk-pressure",
         "PIDPressure": "node.kubernetes.io/pid-pressure",
-        "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+        "NetworkUnavailable": NETWORK_UNAVAILABLE,
     }
 
 
@@ -35,6 +35,8 @@ class NodeLifecycleRules:
     ``node_conditions``: set to Unknown together. ``ready_taints``: taint by status of Ready.
     ``pods_unready_on_not_ready``: pods turn unready also when the kubelet itself reports its node as not Ready.
     ``zone_states_first``: zone states are evaluated at the start of a pass instead of at its end.
+    ``full_zone_is_partial``: a zone without a healthy node is tainted at the rate of a partial disruption.
+    ``deletes_unknown_nodes``: as a cloud controller does with the Node of a machine that is gone.
     ``taints_within_pass``: nodes that a pass queues may be tainted before it evaluates zone states, by the loop that
     runs every 100 ms beside it: a race, which long passes lose. The taint stays, as the cache does not have it yet.
     """
@@ -50,9 +52,12 @@ class NodeLifecycleRules:
     node_conditions: tuple[str, ...] = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
     status_unknown: tuple[str, str] = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
     status_never_updated: tuple[str, str] = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+    unreachable_status: str = "Unknown"
+    deletes_unknown_nodes: bool = False
     ready_taints: Mapping[str, str] = field(default_factory=_no_execute_taints)
     pressure_taints: Mapping[str, str] = field(default_factory=_pressure_taints)
     unschedulable_taint: str = UNSCHEDULABLE
+    condition_taint_effect: str = "NoSchedule"  # of all but those of Ready
     counts_heartbeats: bool = True
     marks_unknown: bool = True
     marks_pods_not_ready: bool = True
@@ -60,23 +65,31 @@ class NodeLifecycleRules:
     adds_no_schedule_taints: bool = True
     no_schedule_taint_delay: float = 0.0
     removes_no_schedule_taints: bool = True
+    lasting_taints: frozenset[str] = frozenset()  # with effect NoSchedule
     adds_no_execute_taints: bool = True
     no_execute_taint_delay: float = 0.0
     removes_no_execute_taints: bool = True
     limits_evictions: bool = True
     slows_in_partial_disruption: bool = True
     stops_in_full_disruption: bool = True
+    resumes_after_full_disruption: bool = True
+    full_zone_is_partial: bool = False
+    per_zone: bool = True  # else all nodes are one zone
     removes_out_of_service: bool = False  # from a node that is Ready
     zone_states_first: bool = False
     taints_within_pass: bool = False
+    allocate_node_cidrs: bool = False
+    cidr_allocation_delay: float = 0.0
+    shares_node_cidrs: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaintEvictionRules:
     """pkg/controller/tainteviction/taint_eviction.go; facts 5.6.
 
-    ``min_toleration_time``: of the tolerationSeconds for several taints. ``restart_forgets_countdowns``: a new process
-    handles every taint again. ``swap_restarts_countdown``: a pod's countdown starts again with the other taint.
+    ``min_toleration_time``: of the tolerationSeconds for several taints; ``max_toleration_seconds``: longer ones are
+    cut. ``restart_forgets_countdowns``: a new process handles every taint again. ``swap_restarts_countdown``: a pod's
+    countdown starts again with the other taint.
     ``unlimited_toleration_seconds``: of a toleration without tolerationSeconds; None: for ever. ``effects``: of taints
     that evict. ``grace_period_seconds``: of the deletion; None: the pod's own.
     """
@@ -85,6 +98,8 @@ class TaintEvictionRules:
     heeds_tolerations: bool = True
     eviction_delay: float = 0.0
     min_toleration_time: Callable[[Iterable[float]], float] = min
+    max_toleration_seconds: float = inf
+    grace_period_seconds: int | None = None  # of the DELETE; None for that of the pod
     steps: tuple[EvictionStep, EvictionStep] = ("add-disruption-target", "delete")
     adds_disruption_target: bool = True
     disruption_target_reason: str = "DeletionByTaintManager"
@@ -95,7 +110,6 @@ class TaintEvictionRules:
     effects: frozenset[str] = frozenset({"NoExecute"})
     unlimited_toleration_seconds: float | None = None
     heeds_budgets: bool = False
-    grace_period_seconds: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,7 +185,9 @@ class WorkloadRules:
 
     ``terminating_replicas_count``, ``unready_replicas_count``: pods that stand for a replica of a ReplicaSet.
     ``stateful_set_force_deletes``: terminating pods, so that their names are free.
-    ``daemon_tolerations``: key and effect, of every daemon pod; ``daemons_ignore_taints``: of the nodes.
+    ``daemon_tolerations``: key and effect, of every daemon pod; ``host_network_daemon_tolerations``: of those that use
+    the network of the host. ``daemon_toleration_seconds``: of the ones for NoExecute. ``keeps_own_tolerations``: those
+    of the DaemonSet's template. ``daemons_ignore_taints``: of the nodes.
     ``daemon_backoff``, ``job_backoff``: the first and the longest delay after a failed pod.
     ``ordinals_start``: the first one of a StatefulSet without spec.ordinals. ``missing_ordinal``: is not created.
     ``rollouts_heed_budgets``: kinds whose rollouts replace no pod that a budget protects. ``collection_heeds_budgets``:
@@ -192,6 +208,9 @@ class WorkloadRules:
         ("node.kubernetes.io/pid-pressure", "NoSchedule"),
         (UNSCHEDULABLE, "NoSchedule"),
     )
+    host_network_daemon_tolerations: tuple[tuple[str, str], ...] = ((NETWORK_UNAVAILABLE, "NoSchedule"),)
+    daemon_toleration_seconds: int | None = None
+    keeps_own_tolerations: bool = True
     daemon_backoff: tuple[float, float] = (1.0, 900.0)
     job_backoff: tuple[float, float] = (10.0, 600.0)  # DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
     ordinals_start: int = 0
@@ -220,6 +239,12 @@ class ApiServerRules:
     adds_default_tolerations: bool = True
     default_not_ready_toleration_seconds: int = 300
     default_unreachable_toleration_seconds: int = 300
+    replaces_own_tolerations: bool = False  # by the default ones
+    taints_new_nodes: bool = True  # TaintNodesByCondition
+    node_name_pattern: str = ""  # names that are valid besides DNS subdomains
+    second_node: Literal["refused", "replaces", "deletes"] = "refused"  # one whose name is taken
+    kubelets_may_change: Literal["own", "workers", "all"] = "own"  # Nodes, by NodeRestriction
+    default_node_capacity: Mapping[str, str] = field(default_factory=dict)
     memory_pressure_qos_classes: frozenset[str] = frozenset()
     delete_removes_running_pods: bool = False
     terminating_pods_expire: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -13,12 +14,23 @@ _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 class NodeStatusRules:
     """pkg/kubelet/kubelet_node_status.go, nodestatus/setters.go, component-helpers/apimachinery/lease; facts 1.5, 5.1.
 
+    ``renews_lease_with_status``: only then. ``reports_changes``: at once, not only with the next regular report.
+    ``ignored_starts``: without a Node before the kubelet registers again, then after ``registration_delay``.
+    ``heeds_register_node``: the flag.
+    ``reports_existing_nodes``: also those that others have created. ``registers_last_taints``: of the Node before.
+    ``restores_registration``: a kubelet that starts gives its Node the taints and labels that a new one would have.
+    ``resets_spec``: "unschedulable" or "taints", at each report. ``address_types``, ``hostname``: of status.addresses.
+    ``fail_swap_on``: None for the setting of the kubelet. ``tolerated_swap``: bytes.
     ``status_offset``: share of the report frequency by which the first report after a change is earlier or later.
     """
 
     node_status_update_frequency: float = 10.0
     node_status_report_frequency: float = 300.0
     node_lease_duration_seconds: int = 40
+    node_lease_renew_interval_fraction: float = 0.25
+    lease_namespace: str = "kube-node-lease"
+    renews_lease_with_status: bool = False
+    reports_changes: bool = True
     status_offset: float = 0.5
     connection_timeout: float = 45.0  # of a connection without a frame: ReadIdleTimeout and PingTimeout
     status_update_timeout: float = 50.0  # nodeStatusUpdateRetry: five attempts, each with the update frequency
@@ -30,8 +42,29 @@ class NodeStatusRules:
     unready_in_shutdown: bool = True
     shutdown_report_delay: float = 0.0  # of the report that a shutdown begins
     shutting_down_message: str = "node is shutting down"
+    ignored_starts: int = 0
+    registration_delay: float = 0.0
+    heeds_register_node: bool = True
+    reports_existing_nodes: bool = True
+    registers_last_taints: bool = False
+    restores_registration: bool = False
+    resets_spec: frozenset[str] = frozenset()
     registers_capacity: bool = True
+    registers_addresses: bool = True
     registers_with_taints: bool = True
+    registered_taint_effect: str = ""  # instead of the configured one
+    registers_with_labels: bool = True
+    registers_label_values: bool = True
+    address_types: tuple[str, ...] = ("InternalIP", "Hostname")
+    internal_ip_type: str = "InternalIP"
+    hostname: str = ""  # instead of the machine's name
+    omitted_info: frozenset[str] = frozenset()
+    omitted_capacity: frozenset[str] = frozenset()
+    allocatable_pods: int = 0  # instead of the capacity
+    usage_subtracted_from: frozenset[str] = frozenset()  # "capacity", "allocatable": CPU that others use
+    fail_swap_on: bool | None = None
+    tolerated_swap: int = 0
+    reports_swap: bool = True
     unready_after_reboot: bool = False
 
 
@@ -40,12 +73,14 @@ class PodRules:
     """pkg/kubelet/pod_workers.go, kubelet_pods.go, status/; facts 1.6, 5.7 and 10.
 
     ``removal_delay``: from the terminal status to the kubelet's DELETE; ``removes_while_running``: a deleted pod.
+    ``stops_without_api_server_after``: seconds without a connection after which the kubelet stops its pods.
     ``disruption_target_delay``: from the terminal status of a pod that the kubelet ended; ``..._before_end``: when its
     stop starts. ``ends_before_stop``: the terminal status is written when the stop starts. ``unreachable_limit``: after
     it, containers of a kubelet that does not reach the API server are killed; None: they run on.
     """
 
     sync_period: float = 10.0  # of the status manager
+    stops_without_api_server_after: float = math.inf
     file_check_frequency: float = 20.0  # of manifests
     crash_loop_backoff: tuple[float, float] = (10.0, 300.0)  # initialBackOff, MaxContainerBackOff
     minimum_grace_period_seconds: float = 2.0  # minimumGracePeriodInSeconds
@@ -57,6 +92,7 @@ class PodRules:
     rejects_in_shutdown: bool = True
     shutdown_rejection: tuple[str, str] = ("NodeShutdown", "Pod was rejected as the node is shutting down.")
     rejects_untolerated: bool = True  # NoExecute taints
+    rejects_mismatch: bool = True  # of the node selector
     shutdown_reason: str = "Terminated"
     shutdown_message: str = _SHUTDOWN
     disruption_target_reason: str = "TerminationByKubelet"
@@ -172,7 +208,7 @@ class NodePressureRules:
     """pkg/kubelet/eviction; facts 9. ``qos_order``: pods of a lower number are evicted first.
 
     ``limits_are_disruptions``: a pod that is evicted because it exceeds its limits has DisruptionTarget.
-
+    ``reports_conditions``, ``no_pressure_status``: of the conditions of the signals.
     ``evicts_critical``: critical and static pods are evicted as well. ``memory_rejects_best_effort_only``: under
     memory pressure alone.
     """
@@ -183,6 +219,8 @@ class NodePressureRules:
     signals: Mapping[str, Signal] = field(default_factory=_signals)
     eviction_hard: Mapping[str, str] = field(default_factory=_eviction_hard)
     evicted_reason: str = "Evicted"
+    reports_conditions: bool = True
+    no_pressure_status: str = "False"
     evicts: bool = True
     evicts_critical: bool = False
     heeds_budgets: bool = False

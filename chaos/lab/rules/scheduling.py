@@ -32,9 +32,18 @@ class SchedulerRules:
     ``filtered_effects``: of taints that keep pods off, ``scored_effects``: of those that make a node worse.
     ``tolerations_attract``: pods to the nodes whose taints they tolerate. ``packs_pods``: in as few domains of their
     topologySpreadConstraints as possible. ``remembers_taints``: other than Kubernetes' own, after their removal.
+    ``ignored_taints``, ``untolerable_taints``: keys of taints that it does not see, or that no toleration matches.
+    ``heeded_conditions``: a node with one of them is not chosen. ``overcommit``: factor for the allocatable resources.
+    ``fits_without_capacity``: a node that reports no capacity takes pods.
     """
 
     ignored_effects: frozenset[str] = frozenset()
+    ignored_taints: frozenset[str] = frozenset()
+    untolerable_taints: frozenset[str] = frozenset()
+    heeded_conditions: frozenset[str] = frozenset()
+    compares_selector_values: bool = True  # of nodeSelector
+    overcommit: float = 1.0
+    fits_without_capacity: bool = False
     filtered_effects: tuple[str, ...] = ("NoSchedule", "NoExecute")
     scored_effects: tuple[str, ...] = ("PreferNoSchedule",)
     tolerations_attract: bool = False

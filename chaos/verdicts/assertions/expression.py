@@ -22,6 +22,8 @@ VARIABLES = (*OBJECT_LISTS, "targets", "before")
 Row = dict[str, Any]
 Evaluate = Callable[[dict[str, list[Row]]], tuple[bool | None, str]]
 Change = tuple[Version[Any], str, str, Row]  # what changed, in which list, its key, its new row
+_NODE_INFO = ("kernel_version", "os_image", "container_runtime_version", "kubelet_version")
+_STRING = re.compile(r"""'[^']*'|"[^"]*\"""")
 _ERROR_POSITION = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 
 
@@ -38,7 +40,7 @@ def _referenced_lists(text: str) -> list[str]:
 
 
 def _references(text: str, name: str) -> bool:
-    return re.search(rf"\b{name}\b", text) is not None
+    return re.search(rf"\b{name}\b", _STRING.sub("", text)) is not None
 
 
 class Params(Model):
@@ -60,11 +62,17 @@ class Params(Model):
 
 def _node_row(node: Node) -> Row:
     spec, ready = node.spec, node_condition(node, "Ready")
+    info = node.status.node_info if node.status else None
     return {
         "name": node.metadata.name,
+        "uid": node.metadata.uid,
         "labels": node.metadata.labels or {},
         "ready": is_ready(node),
         "status": ready.status if ready else "",
+        "heartbeat": (ready.last_heartbeat_time if ready else None) or "",
+        "addresses": {a.type: a.address for a in reversed((node.status.addresses if node.status else None) or ())},
+        "info": {name: getattr(info, name) if info else "" for name in _NODE_INFO},
+        "podCIDR": (spec.pod_cidr if spec else None) or "",
         "unschedulable": bool(spec and spec.unschedulable),
         "capacity": (node.status.capacity if node.status else None) or {},
         "swap": _swap_bytes(node),
@@ -104,6 +112,11 @@ def _pod_row(pod: Pod) -> Row:
         "disruption": disruption(pod),
         "restarts": sum(c.restart_count or 0 for c in container_statuses(pod)),
     }
+
+
+def _without_unused(row: Row, text: str) -> Row:
+    """The row with only those fields that an expression may use: each one takes time to convert."""
+    return {name: value for name, value in row.items() if name in text}
 
 
 def _changes(timeline: Timeline, namespace: str | None) -> Iterator[Change]:
@@ -171,9 +184,15 @@ class Expression:
         timeline = view.timeline
         namespace = view.namespace(params.namespace) if params.namespace else None
         targets = list(view.nodes(params.node)) if params.node else []
+        text = params.expression
         before = _nodes_before(timeline, view.moment(params.at)) if params.at else []
-        names = _referenced_lists(params.expression)
-        changes = [change for change in _changes(timeline, namespace) if change[1] in names]
+        before = [_without_unused(row, text) for row in before]
+        names = _referenced_lists(text)
+        changes = [
+            (version, which, key, _without_unused(row, text))
+            for version, which, key, row in _changes(timeline, namespace)
+            if which in names
+        ]
         for name in names:
             if not any(which == name for _, which, _, _ in changes):
                 raise Undecidable(f"no {name} were observed" + (f" in {namespace}" if namespace else ""))

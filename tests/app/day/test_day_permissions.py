@@ -20,7 +20,7 @@ from chaos.core.inventory import Inventory
 from chaos.core.permission import Permission, role_manifests
 from chaos.core.ports import Response
 from chaos.lab.http.access import Access, review
-from chaos.lab.spec import Rule, UserSpec
+from chaos.lab.users import Rule, UserSpec
 from tests.kit.deployments import granted
 from tests.kit.fakes import FakeKube
 from tests.kit.processes import EXPERIMENTS

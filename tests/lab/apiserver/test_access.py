@@ -10,7 +10,8 @@ import pytest
 
 from chaos.lab.http.access import Access, Attributes, User
 from chaos.lab.http.errors import ApiError
-from chaos.lab.spec import LabSpec, Rule, SpecError
+from chaos.lab.spec import LabSpec, SpecError
+from chaos.lab.users import Rule
 from tests.kit.kubectl_lab import Kubectl
 
 VIEW: dict[str, Any] = {"verbs": ["get", "list", "watch"], "resources": ["nodes", "pods"]}

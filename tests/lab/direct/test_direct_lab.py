@@ -10,7 +10,8 @@ import pytest
 from chaos.core.windows import powershell, system_program
 from chaos.lab.direct.lab import DirectLab
 from chaos.lab.direct.requests import Answer
-from chaos.lab.spec import LabSpec, NodeSpec, Rule, UserSpec
+from chaos.lab.spec import LabSpec, NodeSpec
+from chaos.lab.users import Rule, UserSpec
 
 NODES = [NodeSpec(name="cp", role="control-plane"), NodeSpec(name="w1"), NodeSpec(name="w2")]
 

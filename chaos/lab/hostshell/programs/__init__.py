@@ -9,6 +9,7 @@ from chaos.lab.hostshell.programs import (
     cpu,
     disks,
     files,
+    kubectl,
     logind,
     network,
     packets,
@@ -17,5 +18,5 @@ from chaos.lab.hostshell.programs import (
     units,
 )
 
-_MODULES = (containers, coreutils, cpu, disks, files, logind, network, packets, systemctl, systemd, units)
+_MODULES = (containers, coreutils, cpu, disks, files, kubectl, logind, network, packets, systemctl, systemd, units)
 PROGRAMS: dict[str, Program] = {name: program for module in _MODULES for name, program in module.PROGRAMS.items()}

@@ -89,8 +89,11 @@ FILES = {
 
 
 async def swapoff(process: Process, argv: list[str]) -> int:
-    """``swapoff PATH``."""
+    """``swapoff PATH``, or ``--all``."""
     host = process.host
+    if argv[1:] == ["--all"]:
+        host.machine.swap = 0
+        return 0
     if argv[1:] != [_SWAP] or not host.machine.swap:
         return process.fail(f"swapoff: {' '.join(argv[1:])}: swapoff failed: Invalid argument", 4)
     host.machine.swap = 0
@@ -98,9 +101,12 @@ async def swapoff(process: Process, argv: list[str]) -> int:
 
 
 async def swapon(process: Process, argv: list[str]) -> int:
-    """``swapon --priority -1 PATH``, of what is in /etc/fstab."""
+    """``swapon --priority -1 PATH``, of what is in /etc/fstab, or ``--all`` of that."""
     host = process.host
     size = int(parse_quantity(host.machine.spec.swap or "0"))
+    if argv[1:] == ["--all"]:
+        host.machine.swap = size
+        return 0
     if argv[1:] != ["--priority", "-1", _SWAP] or not size:
         return process.fail(f"swapon: cannot open {argv[-1]}: No such file or directory", 255)
     if host.machine.swap:

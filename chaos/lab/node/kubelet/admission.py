@@ -81,7 +81,7 @@ class Admission:
         node = self._process.registry.store.get("nodes", "", self._process.node)
         if node is None:
             return AdmitResult()
-        if not matches_node(worker.pod, node):
+        if self._rules.rejects_mismatch and not matches_node(worker.pod, node):
             return AdmitResult("NodeAffinity", f"Predicate NodeAffinity failed: {_AFFINITY}")
         tolerations = self._process.rules.tolerations
         checks_taints = self._rules.rejects_untolerated and not worker.is_static

@@ -130,10 +130,9 @@ class ApiServerLink:
         self._queue: dict[Hashable, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
         self._family: Family | None = None
         self._is_stalled = self._is_awaiting_ack = False
-        self._last_read = self._unacknowledged_since = self._dial_start = sim.now
-        self._in_flight: dict[
-            Hashable, tuple[Callable[..., Any], tuple[Any, ...]]
-        ] = {}  # delayed, the latest of each key
+        self.last_read = self._unacknowledged_since = self._dial_start = sim.now
+        # delayed requests, the latest of each key
+        self._in_flight: dict[Hashable, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
         self._in_order_until = 0.0  # when the last of them arrives
         self.answer_delay = 0.0  # seconds after which the request that is being made is answered
         self._timer: Timer | None = None
@@ -154,7 +153,7 @@ class ApiServerLink:
     def send(self, key: Hashable, call: Callable[..., Any], *args: Any) -> None:
         """Make the request ``call`` now, or once the connection is up: then only the latest of each key."""
         if self._family is not None and not self._is_stalled and not self._is_delayed(key, call, args):
-            self._last_read = self._sim.now
+            self.last_read = self._sim.now
             call(*args)
         if self._family is not None and not self._is_stalled:
             return
@@ -171,7 +170,7 @@ class ApiServerLink:
         if key in self._in_flight:
             self._in_flight[key] = (call, args)
             return True
-        now, limit = self._sim.now, self._last_read + self._connection_timeout
+        now, limit = self._sim.now, self.last_read + self._connection_timeout
         lateness = answer = 0.0
         if self._family:
             lateness = self._network.tcp_lateness(self._family, self._sim.rng, limit - now)
@@ -205,7 +204,7 @@ class ApiServerLink:
             return
         call, args = self._in_flight.pop(key)
         if self._family is not None and self._network.can_connect(self._family):
-            self._last_read = self._sim.now
+            self.last_read = self._sim.now
             self.answer_delay = answer
             call(*args)
             self.answer_delay = 0.0
@@ -214,7 +213,7 @@ class ApiServerLink:
 
     def on_frame(self) -> None:
         """Handle a frame from the API server: the connection is alive."""
-        self._last_read = self._sim.now
+        self.last_read = self._sim.now
 
     def cancel(self, key: Hashable) -> bool:
         """Remove a queued request; whether there was one."""
@@ -238,10 +237,9 @@ class ApiServerLink:
     def _stall(self) -> None:
         if not self._is_stalled:
             self._is_stalled, self._is_awaiting_ack = True, False
-            self._unacknowledged_since = (
-                self._last_read + self._connection_timeout
-            )  # of the ping, unless a request is sent before
-        self._set_timer(self._last_read + self._connection_timeout, self._drop_connection)
+            # of the ping, unless a request is sent before
+            self._unacknowledged_since = self.last_read + self._connection_timeout
+        self._set_timer(self.last_read + self._connection_timeout, self._drop_connection)
 
     def _retransmit(self) -> None:
         """Schedule TCP's next retransmission after packets pass again, unless the connection is closed before."""
@@ -249,7 +247,7 @@ class ApiServerLink:
         when = self._unacknowledged_since if self._is_awaiting_ack else now
         while when < now:
             when, step = when + step, 2 * step
-        if when < self._last_read + self._connection_timeout:
+        if when < self.last_read + self._connection_timeout:
             self._set_timer(when, self._on_connect, self._family)
 
     def _drop_connection(self) -> None:
@@ -280,7 +278,7 @@ class ApiServerLink:
 
     def _on_connect(self, family: Family) -> None:
         self._family, self._is_stalled, self._is_awaiting_ack = family, False, False
-        self._last_read = self._sim.now
+        self.last_read = self._sim.now
         for call in list(self.on_up):
             call()
         self._flush()

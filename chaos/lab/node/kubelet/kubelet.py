@@ -19,7 +19,7 @@ from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
 from chaos.lab.node.kubelet.process import KubeletCpu, MachineView, Process
 from chaos.lab.node.network import Family
-from chaos.lab.objects import Object
+from chaos.lab.objects import Object, labels_of, name_of
 from chaos.lab.sim import SimClock
 from chaos.lab.spec import LabSpec
 
@@ -54,7 +54,8 @@ class Kubelet:
         self._reporter: NodeStatusReporter | None = None
         self.eviction_rank: Callable[[Object], float] = lambda _: 0.0  # lower ones first; can be replaced
         self.registrations: list[Registration | None] = []  # those to come, instead of by default
-        self._pids = 0
+        self._pids = self._starts_without_node = 0
+        self._last_taints: list[list[Object]] = []
         self._should_run = False
         registry.store.subscribe_node(machine.name, self._on_change)
 
@@ -91,7 +92,14 @@ class Kubelet:
         pressure = self._pressure = Pressure(process, self.eviction_rank)
         volumes = VolumeMounts(process)
         reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
-        reporter.registrations = self.registrations
+        reporter.registrations, reporter.last_taints = self.registrations, self._last_taints
+        rules = process.rules.node_status
+        has_flag = self._machine.spec.register_node or not rules.heeds_register_node
+        has_node = self._registry.store.get("nodes", "", self._machine.name) is not None
+        self._starts_without_node = 0 if has_node or self._pids == 1 else self._starts_without_node + 1
+        reporter.may_register = has_flag and (self._pids == 1 or self._starts_without_node > rules.ignored_starts)
+        if self._pids > 1 or not self._machine.spec.register_node:
+            reporter.registration_delay = rules.registration_delay
         self._process, self._workers = process, PodWorkers(process, pressure, volumes)
         pressure.start(self._workers)
         self._manager = self._make_manager(process, reporter, self._workers)
@@ -177,6 +185,27 @@ class Kubelet:
         if self._workers is not None:
             self._workers.report(uid)
 
+    def label_nodes(self, key: str, value: str | None) -> list[str]:
+        """Label all Nodes as this kubelet, or remove the label; names of those that it may not change."""
+        allowed, refused = self._registry.rules.api_server.kubelets_may_change, []
+
+        def change(node: Object) -> None:
+            labels = {name: text for name, text in (node["metadata"].get("labels") or {}).items() if name != key}
+            node["metadata"]["labels"] = labels | ({} if value is None else {key: value})
+
+        for node in self._registry.store.list("nodes"):
+            is_worker = "node-role.kubernetes.io/control-plane" not in labels_of(node)
+            is_own = name_of(node) == self._machine.name
+            if is_own or allowed == "all" or (allowed == "workers" and is_worker):
+                self._registry.store.patch("nodes", "", name_of(node), change)
+            else:
+                refused.append(name_of(node))
+        return refused
+
+    def has_labeled_node(self, key: str, value: str) -> bool:
+        """Whether a Node has this label."""
+        return any(labels_of(node).get(key) == value for node in self._registry.store.list("nodes"))
+
     def metrics_text(self) -> str:
         """Response to ``/metrics``. Raises RuntimeError without a process."""
         process = self._require_process()
@@ -200,6 +229,7 @@ class Kubelet:
             "nodeLeaseDurationSeconds": self._registry.rules.node_status.node_lease_duration_seconds,
             "nodeStatusUpdateFrequency": "10s",
             "nodeStatusReportFrequency": "5m0s",
+            "registerNode": node.register_node,
             "evictionHard": self._registry.rules.node_pressure.eviction_hard,
             "failSwapOn": node.fail_swap_on,
         }

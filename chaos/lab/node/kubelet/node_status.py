@@ -6,17 +6,13 @@ from typing import NamedTuple
 
 from chaos.lab.node.kubelet.admission import Pressure, condition_change_events
 from chaos.lab.node.kubelet.apiserver_link import RUNTIME_UNCHECKED, Registration
-from chaos.lab.node.kubelet.pod_worker import CAPACITY, VolumeMounts
+from chaos.lab.node.kubelet.node_object import new_node, reset_spec, restore_registration, static_status
+from chaos.lab.node.kubelet.pod_worker import VolumeMounts
 from chaos.lab.node.kubelet.process import Process
-from chaos.lab.objects import Object, condition_status
+from chaos.lab.objects import Object, condition_status, taints_of
 from chaos.lab.sim import Timer
 
 _JITTER = 0.04
-WINDOWS_BUILD = "10.0.20348"  # Windows Server 2022
-_SYSTEMS = {
-    "linux": {"kernelVersion": "6.1.0-lab", "osImage": "nodefall lab (simulated)"},
-    "windows": {"kernelVersion": f"{WINDOWS_BUILD}.2700", "osImage": "Windows Server 2022 Datacenter (simulated)"},
-}
 
 
 class _Inputs(NamedTuple):
@@ -31,11 +27,15 @@ class _Inputs(NamedTuple):
 class NodeStatusReporter:
     """Reports the node, Ready unless a shutdown is in progress or the container runtime has been down for long.
 
+    ``may_register``: whether the kubelet creates its Node, if there is none; ``registration_delay``: before that.
     ``registrations``: those to come that are slow; None for one that is not.
     """
 
     def __init__(self, process: Process, pressure: Pressure, volumes: VolumeMounts) -> None:
         self.registrations: list[Registration | None] = []
+        self.may_register, self.registration_delay = True, 0.0
+        self._has_created = False
+        self.last_taints: list[list[Object]] = []  # of the Node, as last seen by this kubelet or one before it
         self._registration = Registration(RUNTIME_UNCHECKED, 0.0)
         self._rules = process.rules.node_status
         self._process, self._pressure, self._volumes = process, pressure, volumes
@@ -53,7 +53,7 @@ class NodeStatusReporter:
     def start(self) -> None:
         """Register the node, report it Ready, then renew and report periodically with jitter."""
         process = self._process
-        process.after_jitter(0.05, 0.1, self._register)
+        process.after_jitter(self.registration_delay + 0.05, self.registration_delay + 0.1, self._register)
         process.after_jitter(0.1, 0.15, self._renew)
         process.after_jitter(0.15, 0.3, self._sync)
         process.after(self._rules.runtime_check_period, self._check_runtime)
@@ -70,19 +70,26 @@ class NodeStatusReporter:
     def _register_node(self) -> None:
         machine = self._process.machine
         node = self._registry.store.get("nodes", "", machine.name)
+        if node is not None and self._rules.restores_registration:
+            restore_registration(self._process)
         if node is None:
-            self._create_node()
+            if self.may_register:
+                self._create_node()
         elif node["status"]["nodeInfo"]["bootID"] != machine.boot_id:
             message = f"Node {machine.name} has been rebooted, boot id: {machine.boot_id}"
             self._process.emit_node("Rebooted", message, type_="Warning")
             self._is_starting = self._rules.unready_after_reboot
 
     def _create_node(self) -> None:
+        self._has_created = True
         registration = self.registrations.pop(0) if self.registrations else None
         if registration is not None:
             self._registration, self._ready_at = registration, self._process.sim.now + registration.seconds
             self._process.at(self._ready_at, self._process.link.send, "status now", self._report)
-        self._registry.create("nodes", self._new_node())
+        node = new_node(self._process, self._registration.message)
+        if self._rules.registers_last_taints and self.last_taints:
+            node["spec"]["taints"] = self.last_taints[-1]
+        self._registry.create("nodes", node)
 
     def _renew(self) -> None:
         """Renew the Lease, with retries until it succeeds; the period restarts once that is answered.
@@ -93,20 +100,22 @@ class NodeStatusReporter:
 
     def _renew_now(self) -> None:
         node = self._registry.store.get("nodes", "", self._process.node)
-        if node is not None:
+        if node is not None and not self._rules.renews_lease_with_status:
             self._renew_for(node)
-        self._process.after(self._period() + self._process.link.answer_delay, self._renew)
+        interval = self._rules.node_lease_duration_seconds * self._rules.node_lease_renew_interval_fraction
+        self._process.after(self._period(interval) + self._process.link.answer_delay, self._renew)
 
     def _renew_for(self, node: Object) -> None:
         store, sim, name = self._registry.store, self._process.sim, self._process.node
+        namespace = self._rules.lease_namespace
         spec = {
             "holderIdentity": name,
             "leaseDurationSeconds": self._rules.node_lease_duration_seconds,
             "renewTime": sim.micro_timestamp(),
         }
-        if store.replace_spec("leases", "kube-node-lease", name, spec) is None:
+        if store.replace_spec("leases", namespace, name, spec) is None:
             owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
-            metadata = {"name": name, "namespace": "kube-node-lease", "ownerReferences": [owner]}
+            metadata = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
             self._registry.create("leases", {"metadata": metadata, "spec": spec})
 
     def _sync(self) -> None:
@@ -118,12 +127,14 @@ class NodeStatusReporter:
         if self._give_up_timer is not None:
             self._give_up_timer.cancel()
         self._report()
-        self._process.after(self._period() + self._process.link.answer_delay, self._sync)
+        self._process.after(
+            self._period(self._rules.node_status_update_frequency) + self._process.link.answer_delay, self._sync
+        )
 
     def _give_up(self) -> None:
         """Cancel the attempt; the next comes after a period, even if the API server is back before (recording 07)."""
         if self._process.link.cancel("status"):
-            self._process.after(self._period(), self._sync)
+            self._process.after(self._period(self._rules.node_status_update_frequency), self._sync)
 
     def _check_runtime(self) -> None:
         """Check every 5 s whether the runtime answers; a running one that nothing disturbs is taken to answer."""
@@ -160,21 +171,24 @@ class NodeStatusReporter:
             errors.append(self._rules.shutting_down_message)
         return errors
 
-    def _period(self) -> float:
-        return self._rules.node_status_update_frequency * (1 + _JITTER * self._process.sim.rng.random())
+    def _period(self, seconds: float) -> float:
+        return seconds * (1 + _JITTER * self._process.sim.rng.random())
 
     def _report(self) -> None:
         """Patch the status if it has changed or the report period is over."""
         node = self._registry.store.get("nodes", "", self._process.node)
-        if node is None:
+        if node is None or not (self._has_created or self._rules.reports_existing_nodes):
             return
+        self.last_taints[:] = [taints_of(node)]
+        if self._rules.resets_spec:
+            node = reset_spec(self._process, node)
         sim, inputs = self._process.sim, self._inputs(node)
         if node is self._unchanged_node and inputs == self._unchanged_inputs and sim.now < self._report_at:
             return
         new = {**node, "metadata": {**node["metadata"]}, "status": {**node["status"]}}
         self._fill(new, inputs)
         self._emit_cordon_event(node)
-        changed = _without_heartbeats(new) != _without_heartbeats(node)
+        changed = self._rules.reports_changes and _without_heartbeats(new) != _without_heartbeats(node)
         self._unchanged_node, self._unchanged_inputs = None if changed else node, inputs
         if not changed and sim.now < self._report_at:
             return
@@ -183,6 +197,8 @@ class NodeStatusReporter:
         self._report_at = sim.now + frequency + offset
         before, after = condition_status(node, "Ready"), condition_status(new, "Ready")
         self._registry.store.update("nodes", new)
+        if self._rules.renews_lease_with_status:
+            self._renew_for(new)
         for reason in condition_change_events(node, new, self._process.rules.node_pressure):
             self._process.emit_node(reason, f"Node {self._process.node} status is now: {reason}")
         if before != after:
@@ -201,17 +217,20 @@ class NodeStatusReporter:
     def _inputs(self, node: Object) -> _Inputs:
         machine, in_use = self._process.machine, self._volumes.in_use(node)
         identity = (machine.machine_id, machine.system_uuid, machine.boot_id, machine.address, machine.kubelet_port)
-        return _Inputs(self._errors(), self._pressure.short_resources(), in_use, (*identity, machine.swap))
+        is_busy = bool(self._rules.usage_subtracted_from) and "cpu" in machine.pressure
+        return _Inputs(self._errors(), self._pressure.short_resources(), in_use, (*identity, machine.swap, is_busy))
 
     def _fill(self, node: Object, inputs: _Inputs) -> None:
         ready = ("True", *self._rules.ready)
         if errors := inputs.errors:
             text = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
             ready = ("False", self._rules.not_ready_reason, text)
-        short = inputs.short_resources
+        short = inputs.short_resources if self._process.rules.node_pressure.reports_conditions else []
+        pressure = self._process.rules.node_pressure
+        absent = pressure.no_pressure_status
         desired = {
-            item.condition: ("True", *item.under_pressure[:2]) if kind in short else ("False", *item.no_pressure[:2])
-            for kind, item in self._process.rules.node_pressure.signals.items()
+            item.condition: ("True", *item.under_pressure[:2]) if kind in short else (absent, *item.no_pressure[:2])
+            for kind, item in pressure.signals.items()
         }
         desired["Ready"] = ready
         now = self._process.sim.timestamp()
@@ -226,69 +245,10 @@ class NodeStatusReporter:
                 | {"reason": reason, "message": message}
             )
         status["conditions"] = [*old.values(), *conditions]
-        status.update(self._static_status())
+        status.update(static_status(self._process))
         status.pop("volumesInUse", None)
         if inputs.volumes_in_use:
             status["volumesInUse"] = inputs.volumes_in_use
-
-    def _static_status(self) -> Object:
-        machine = self._process.machine
-        spec = self._process.spec
-        version, named = spec.git_version, not spec.has_feature("no-kube-proxy-version")
-        return {
-            "capacity": CAPACITY | machine.spec.capacity,
-            "allocatable": CAPACITY | machine.spec.capacity,
-            "addresses": [
-                {"type": "InternalIP", "address": machine.address},
-                {"type": "Hostname", "address": machine.name},
-                *({"type": more.type, "address": more.address} for more in machine.spec.more_addresses),
-            ],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": machine.kubelet_port}},
-            "nodeInfo": {
-                "machineID": machine.machine_id,
-                "systemUUID": machine.system_uuid,
-                "bootID": machine.boot_id,
-                **_SYSTEMS[machine.os],
-                "containerRuntimeVersion": "containerd://2.1.0",
-                "kubeletVersion": version,
-                "kubeProxyVersion": version if named else "",
-                "operatingSystem": machine.os,
-                "architecture": "amd64",
-                **({"swap": {"capacity": machine.swap}} if machine.swap and spec.has_feature("swap-reported") else {}),
-                **machine.spec.node_info,
-            },
-        }
-
-    def _new_node(self) -> Object:
-        machine, spec = self._process.machine, self._process.machine.spec
-        labels = {
-            "kubernetes.io/hostname": machine.name,
-            "kubernetes.io/os": machine.os,
-            "kubernetes.io/arch": "amd64",
-            **({"node.kubernetes.io/windows-build": WINDOWS_BUILD} if machine.os == "windows" else {}),
-            **({"topology.kubernetes.io/zone": spec.zone} if spec.zone else {}),
-        }
-        taints: list[Object] = [
-            {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
-            for taint in (spec.taints if self._rules.registers_with_taints else ())
-        ]
-        if spec.role == "control-plane":
-            labels["node-role.kubernetes.io/control-plane"] = ""
-            taints.append({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"})
-        metadata: Object = {"name": machine.name, "labels": labels | spec.labels}
-        if spec.annotations:
-            metadata["annotations"] = dict(spec.annotations)
-        ready = {"type": "Ready", "status": "False", "reason": self._rules.not_ready_reason}
-        now = self._process.sim.timestamp()
-        ready |= {"message": self._registration.message, "lastHeartbeatTime": now, "lastTransitionTime": now}
-        status = {"conditions": [ready], **self._static_status()}
-        if not self._rules.registers_capacity:
-            del status["capacity"], status["allocatable"]
-        return {
-            "metadata": metadata,
-            "spec": {"taints": taints, "providerID": spec.provider_id or f"lab://{machine.name}"},
-            "status": status,
-        }
 
 
 def _without_heartbeats(node: Object) -> Object:

@@ -293,6 +293,9 @@ class PodWorkers:
         """Rewrite statuses that other writers changed, such as Ready=False of the node controller (facts 5.3)."""
         self._kill_unreachable()
         running = (worker for worker in self._workers.values() if worker.state == "running")
+        if self._process.sim.now - self._process.link.last_read > self._rules.stops_without_api_server_after:
+            for worker in list(running):
+                self._stop(worker, self._rules.minimum_grace_period_seconds)
         if self._process.has_pod_changes or not self._process.link.is_up:
             self._process.has_pod_changes = False  # until one is written
             self._statuses.write_changed(list(running))
