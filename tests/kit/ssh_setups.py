@@ -35,11 +35,11 @@ ALGORITHMS = {
     "PubkeyAcceptedAlgorithms ssh-ed25519,ecdsa-sha2-nistp256\n": True,
 }
 LOGINS = (
-    *("", "", "Banner {folder}/banner\n", "ForceCommand false\n", f"DenyUsers {USER}\n"),
+    *("", "", "", "", "Banner {folder}/banner\n", "ForceCommand false\n", f"DenyUsers {USER}\n"),
     *('ForceCommand echo greeting; sh -c "$SSH_ORIGINAL_COMMAND"\n', "PermitTTY no\n", "MaxSessions 1\n"),
 )
-PATHS = ("direct", "direct", "relay", "jump", "broken relay", "closed port")
-KNOWN = ("right", "right", "hashed", "wildcard", "global", "authority", "alias", "unknown", "wrong", "revoked")
+PATHS = (*("direct", "relay", "jump") * 4, "broken relay", "closed port")
+KNOWN = (*("right", "hashed", "wildcard") * 4, *("global", "authority", "alias") * 2, "unknown", "wrong", "revoked")
 IDENTITIES = ("OPENSSH", "PEM", "PKCS8")
 CERTIFICATES = ("", "", "trusted", "untrusted", "expired", "broken")
 # Lines of ssh_config that change nothing for a command.
@@ -68,7 +68,7 @@ class Setup:
         choose = random.choice
         first = (choose(KINDS), choose(KINDS), choose(list(ALGORITHMS)), choose(LOGINS), choose(PATHS), choose(KNOWN))
         second = (choose(IDENTITIES), choose(CERTIFICATES), choose(HARMLESS))
-        return cls(*first, *second, choose((0, 0, 1, 4)), choose((2, 6, 6)), random.random() < 0.8)
+        return cls(*first, *second, choose((0, 0, 1, 4)), choose((2, 6, 6, 6)), random.random() < 0.9)
 
     @property
     def is_common(self) -> bool:
@@ -233,17 +233,8 @@ def _agent(setup: Setup, keys: Keys, folder: Path) -> Iterator[str]:
 
 def by_ssh(config: Path) -> Answer:
     """`ssh HOST true`, without questions."""
-    argv = [
-        "ssh",
-        "-F",
-        str(config),
-        "-o",
-        "BatchMode=yes",
-        "-o",
-        "StrictHostKeyChecking=yes",
-        "-o",
-        "RemoteCommand=none",
-    ]
+    options = ("BatchMode=yes", "StrictHostKeyChecking=yes", "RequestTTY=no", "RemoteCommand=none")
+    argv = ["ssh", "-F", str(config), *(f"-o{option}" for option in options)]
     done = subprocess.run(
         [*argv, HOST, "true"], capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
     )
