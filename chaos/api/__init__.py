@@ -61,10 +61,10 @@ if TYPE_CHECKING:
     from chaos.core.field_types import Secret
     from chaos.core.indexes import PodHistories
     from chaos.core.inventory import (
-        Cluster, Connection, ControllerManager, Defaults, Host, Inventory, Limits, NodeTaint, PriorityGrace,
-        ProtectedNodes, Rule, TimeSource
+        Cluster, Connection, ControllerManager, Defaults, Host, Inventory, Limits, ProtectedNodes, TimeSource
     )
-    from chaos.core.inventory import Lab as LabSettings
+    from chaos.core.lab_settings import Lab as LabSettings
+    from chaos.core.lab_settings import NodeTaint, PriorityGrace, Rule
     from chaos.core.prometheus import Prometheus
     from chaos.core.plan import Plan, PlannedStep, PlannedTarget
     from chaos.core.ports import Progress, RunWatcher

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chaos.core.inventory import Lab, Rule
+from chaos.core.lab_settings import Lab, Rule
 
 CONTROL_PLANE = "control-plane"
 _UNUSED_TAINT = {"key": "example.com/unregistered", "effect": "NoSchedule"}  # of a kubelet that registers no Node

@@ -20,7 +20,8 @@ import chaos
 from chaos.app.lab_spec import lab_spec
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
-from chaos.core.inventory import Inventory, Lab
+from chaos.core.inventory import Inventory
+from chaos.core.lab_settings import Lab
 from chaos.engine.stop import defer_signals
 
 _READY_TIMEOUT = 30.0  # wall seconds

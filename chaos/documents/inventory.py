@@ -13,7 +13,8 @@ from chaos.core.driver import file_keys
 from chaos.core.errors import UsageError
 from chaos.core.files import absolute_paths
 from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
-from chaos.core.inventory import Inventory, Lab
+from chaos.core.inventory import Inventory
+from chaos.core.lab_settings import Lab
 from chaos.documents.document import open_document, read_document
 from chaos.documents.problems import Cursor, ErrorCollector, check_document, check_model
 from chaos.documents.wording import did_you_mean

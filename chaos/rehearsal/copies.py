@@ -19,8 +19,8 @@ from chaos.core.api_fact import PseudoFact
 from chaos.core.decode import decode
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.files import missing_file_hint
-from chaos.core.inventory import Lab
 from chaos.core.kube import RESOURCES
+from chaos.core.lab_settings import Lab
 from chaos.core.recording import EntryKind, RecordingEntry
 from chaos.core.timeline import Entry, Timeline
 from chaos.lab.facade import (

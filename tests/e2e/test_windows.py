@@ -15,7 +15,7 @@ import pytest
 from chaos.app.labs import RunningLab, make_inventory, start_lab
 from chaos.app.wiring.connect import connect_cluster
 from chaos.core.command import HostCommand
-from chaos.core.inventory import Lab
+from chaos.core.lab_settings import Lab
 from chaos.core.windows import system_program
 from tests.kit.contracts import SCHEDULE, WINDOWS_VICTIMS, use_ssh, windows_experiment
 from tests.kit.processes import WALL, nodefall, result_of, start, wait_for, write_experiment

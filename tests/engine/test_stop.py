@@ -11,7 +11,7 @@ import pytest
 
 from chaos.app import labs
 from chaos.cli.app import TerminationSignal
-from chaos.core.inventory import Lab
+from chaos.core.lab_settings import Lab
 from chaos.engine.stop import defer_signals
 
 

@@ -14,7 +14,7 @@ from chaos.app.lab_spec import lab_spec
 from chaos.app.run.results import JudgedRun
 from chaos.core.action import ProofStatus
 from chaos.core.errors import Refused
-from chaos.core.inventory import Lab
+from chaos.core.lab_settings import Lab
 from chaos.engine.load import load
 from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import rehearse_once

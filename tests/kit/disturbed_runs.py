@@ -23,7 +23,8 @@ from chaos.cluster.api import WatchStream
 from chaos.cluster.errors import RESET, KubeUnreachable
 from chaos.cluster.watch_codec import split_lines
 from chaos.core.errors import NodefallError
-from chaos.core.inventory import Inventory, Lab
+from chaos.core.inventory import Inventory
+from chaos.core.lab_settings import Lab
 from chaos.core.ports import Clock
 from chaos.core.result import RunResult
 from chaos.engine.connection import ClusterConnection

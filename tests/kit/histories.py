@@ -29,7 +29,8 @@ from chaos.app.run.experiment import RunRequest, always_confirm, run
 from chaos.app.wiring.connect import connect_cluster, with_lab_cluster
 from chaos.cluster import lease_lock
 from chaos.cluster.replica import PREFIX
-from chaos.core.inventory import Inventory, Lab
+from chaos.core.inventory import Inventory
+from chaos.core.lab_settings import Lab
 from chaos.core.labels import LOCK_NAME
 from chaos.engine.load import load
 from chaos.engine.progress import NullProgress

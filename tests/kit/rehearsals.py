@@ -12,7 +12,8 @@ from msgspec.structs import asdict
 
 from chaos.app.lab_spec import lab_spec
 from chaos.app.run.results import JudgedRun
-from chaos.core.inventory import Defaults, Inventory, Lab, Rule
+from chaos.core.inventory import Defaults, Inventory
+from chaos.core.lab_settings import Lab, Rule
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment, load, required_permissions
 from chaos.engine.registry import load_registry

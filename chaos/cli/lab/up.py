@@ -24,7 +24,8 @@ from chaos.cluster.client import connect
 from chaos.core.clock import RemoteClock, SystemClock
 from chaos.core.duration import format_duration
 from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
-from chaos.core.inventory import Inventory, Lab
+from chaos.core.inventory import Inventory
+from chaos.core.lab_settings import Lab
 from chaos.core.text import escape_control
 from chaos.documents.manifests import LocatedObject, load_objects
 from chaos.documents.wording import did_you_mean

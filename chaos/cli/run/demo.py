@@ -17,7 +17,7 @@ from chaos.cli.output import can_redraw, tune_gc
 from chaos.cli.run.live import BestEffortProgress, Display, make_progress
 from chaos.cli.run.run import OutputOptions, open_report, print_result
 from chaos.core.clock import SystemClock
-from chaos.core.inventory import Lab
+from chaos.core.lab_settings import Lab
 from chaos.core.ports import Clock
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import load

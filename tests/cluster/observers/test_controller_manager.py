@@ -17,7 +17,8 @@ from chaos.cluster.observers.metrics import controller_managers, verify_reachabl
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError
 from chaos.core.indexes import LEADER_STATUS, METRIC_PREFIXES, starts_at_zero
-from chaos.core.inventory import Inventory, Lab, Rule
+from chaos.core.inventory import Inventory
+from chaos.core.lab_settings import Lab, Rule
 from chaos.core.permission import Permission
 from chaos.core.ports import Response
 from chaos.core.timeline import Timeline

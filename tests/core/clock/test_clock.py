@@ -13,7 +13,8 @@ import pytest
 from chaos.app.labs import start_lab
 from chaos.core.clock import RemoteClock, SystemClock
 from chaos.core.errors import NodefallError
-from chaos.core.inventory import Lab, TimeSource
+from chaos.core.inventory import TimeSource
+from chaos.core.lab_settings import Lab
 from chaos.core.ports import Clock
 from tests.kit.processes import free_port
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from chaos.core.errors import RequirementUnmet
 from chaos.core.experiment import Spec
 from chaos.core.field_types import in_range, parse_minor
-from chaos.core.inventory import Lab
+from chaos.core.lab_settings import Lab
 from chaos.engine.observations import ExperimentNeeds
 from chaos.engine.preflight.collect import CHECKS
 from chaos.engine.preflight.findings import refuse, run_checks

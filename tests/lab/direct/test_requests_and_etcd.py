@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from chaos.app.lab_spec import lab_spec
-from chaos.core.inventory import Lab
+from chaos.core.lab_settings import Lab
 from chaos.lab.direct.lab import DirectLab
 from chaos.lab.spec import LabSpec
 

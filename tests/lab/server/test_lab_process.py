@@ -17,7 +17,7 @@ import pytest
 from chaos.app.labs import start_lab
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError
-from chaos.core.inventory import Lab
+from chaos.core.lab_settings import Lab
 from chaos.machines.power.redfish import RedfishPower
 
 pytestmark = pytest.mark.lab
