@@ -54,7 +54,9 @@ if TYPE_CHECKING:
         UndoPending, Unreachable, Unsupported, UsageError
     )
     from chaos.core.logs import EventLog
-    from chaos.core.experiment import Expectation, Experiment, Recovery, Spec, Step, TargetSpec, Until, Workload
+    from chaos.core.experiment import (
+        Expectation, Experiment, LabelRequirement, Recovery, Spec, Step, TargetSpec, Until, Workload
+    )
     from chaos.core.field_types import Secret
     from chaos.core.indexes import PodHistories
     from chaos.core.inventory import (
@@ -86,7 +88,8 @@ __all__ = [
     "Entry", "EntryLog",
     "EventLog", "Exit", "Expectation", "ExpectationBand", "ExpectationRow", "Expected", "Experiment", "Fact",
     "FactCheck", "FailsafeTimer", "FindingKind", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun",
-    "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure", "MeasureKind", "Metadata",
+    "KubeCommand", "Lab", "LabSettings", "LabelRequirement", "Limits", "LoadedExperiment", "Measure",
+    "MeasureKind", "Metadata",
     "NodeTaint", "NodefallError", "NotComparableError", "Outcome", "Phases", "Plan", "PlannedStep", "PlannedTarget",
     "PluginError", "PodHistories", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings",
     "PowerVerb", "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus",

@@ -20,6 +20,7 @@ from chaos.cluster.workload import (
     removal,
     workload_state,
 )
+from chaos.core.command import KubeCommand
 from chaos.core.errors import Aborted
 from chaos.core.labels import name_from_run
 from chaos.core.ports import Response
@@ -39,7 +40,7 @@ def test_what_is_named_after_a_run_is_short_and_unique(length: int, prefix: str)
             assert found == prefix + run or len(prefix + run) > 63
 
 
-def test_the_labels_of_a_long_run_are_those_that_its_undo_looks_for() -> None:
+def test_the_labels_of_a_long_run_are_those_of_its_undo() -> None:
     run = f"{'n' * 63}-1a2b3c"
     manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": 1}
     namespace, priority_class = create_commands([manifest], namespace_for(run), run)
@@ -49,7 +50,9 @@ def test_the_labels_of_a_long_run_are_those_that_its_undo_looks_for() -> None:
     assert priority_class.body["metadata"]["labels"]["nodefall.dev/run"] == label
     undo = removal(WorkloadState(priority_classes=True), namespace_for(run), run)
     assert [check.value for check in undo.steps[0].when] == [label]
-    assert undo.steps[1].command.path.endswith(quote(f"nodefall.dev/run={label}"))
+    command = undo.steps[1].command
+    assert isinstance(command, KubeCommand)
+    assert command.path.endswith(quote(f"nodefall.dev/run={label}"))
 
 
 def test_a_namespace_of_version_0_2_is_still_that_of_its_run() -> None:

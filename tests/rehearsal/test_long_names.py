@@ -9,12 +9,14 @@ import msgspec
 import pytest
 import yaml
 
+from chaos.app.lab_spec import lab_spec
 from chaos.core.verdict import Status
 from chaos.engine.load import load
 from chaos.engine.registry import load_registry
+from chaos.lab.facade import LabSpec
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from tests.kit.processes import EXPERIMENTS
-from tests.kit.rehearsals import START, LabSpec, lab_spec, settings_of
+from tests.kit.rehearsals import START, settings_of
 
 
 @pytest.mark.parametrize("length", [54, 57, 63])
