@@ -152,6 +152,7 @@ def _server(where: str, text: str) -> str:
     try:
         parts = urlsplit(text)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and text.isprintable()
+        valid = valid and not parts.fragment and "%" not in parts.path
     except ValueError:  # a port that is no number
         valid = False
     if not valid or " " in text:
@@ -195,8 +196,9 @@ def _user_problems(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
         yield f"the user {name!r} has both token and username", "remove one of them"
     if (user.impersonate_uid or user.impersonate_groups or user.impersonate_extra) and not user.impersonate:
         yield f"the user {name!r} has as-uid, as-groups or as-user-extra without as", "add as: the user's name"
-    yield from _missing_file("client-certificate", user.client_certificate)
-    yield from _missing_file("client-key", user.client_key)
+    if user.client_certificate or user.client_certificate_data:
+        yield from _missing_file("client-certificate", user.client_certificate)
+        yield from _missing_file("client-key", user.client_key)
     if not user.token:
         yield from _missing_file("tokenFile", user.token_file)
     yield from _bad_values(name, user)
@@ -251,7 +253,7 @@ def _pem(where: str, entry: ClusterEntry | UserEntry, key: str) -> Pem:
     if not data:
         return Pem(key, getattr(entry, name))
     try:
-        decoded = base64.b64decode("".join(data.split()), validate=True)
+        decoded = base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError) as error:
         raise bad_input(where, f"its {key}-data is not base64") from error
     if key == "client-key":

@@ -63,12 +63,13 @@ class Credentials:
     def identity(self) -> Identity:
         """The present identity; runs the exec plug-in if that is due. Raises KubeUnreachable, BadInput."""
         if not self._access.is_secure:
-            return Identity(self._fixed, Pem(), Pem())
+            return Identity(_trimmed(*self._fixed), Pem(), Pem())
         if self._plugin:
             given = self._plugin.credentials()
             pair = Pem("exec", data=given.certificate), Pem("exec", data=given.key)
-            return Identity((*self._fixed, *_bearer(given.token)), *pair, given)
-        return Identity((*self._fixed, *self._authorization()), self._access.certificate, self._access.key)
+            return Identity(_trimmed(*self._fixed, *_bearer(given.token)), *pair, given)
+        headers = _trimmed(*self._fixed, *self._authorization())
+        return Identity(headers, self._access.certificate, self._access.key)
 
     def renew(self, used: Identity) -> bool:
         """After a 401: whether the exec plug-in has given others than those ``used``. Raises KubeUnreachable."""
@@ -111,6 +112,11 @@ class _TokenFile:
         if any(character.isspace() or not character.isprintable() for character in token):
             raise bad_input(self._where, f"its tokenFile {self._path} has more than a token in it")
         return token
+
+
+def _trimmed(*headers: tuple[str, str]) -> Headers:
+    """As Go sends them: without spaces around a value."""
+    return tuple((name, value.strip(" \t")) for name, value in headers)
 
 
 def _bearer(token: str) -> Headers:
