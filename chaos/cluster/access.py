@@ -110,6 +110,8 @@ def load_access(kubeconfig: str, context: str | None) -> Access:
     entry = config.context(context)
     cluster, user = config.cluster(entry.cluster), config.user(entry.user)
     problems = [*_cluster_problems(entry.cluster, cluster), *_user_problems(entry.user, user)]
+    if cluster.server.lower().startswith("https:"):  # what is used only with TLS, kubectl checks only with it
+        problems += [*_trust_problems(entry.cluster, cluster), *_token_problems(entry.user, user)]
     if problems:
         raise BadInput([p for message, hint in problems for p in bad_input(config.where, message, hint).problems])
     access = Access(
@@ -175,9 +177,20 @@ def _cluster_problems(name: str, cluster: ClusterEntry) -> Iterator[tuple[str, s
         yield f"the cluster {name!r} has no server", ""
     if cluster.certificate_authority and cluster.certificate_authority_data:
         yield from _both(f"cluster {name!r}", "certificate-authority")
+    yield from _missing_file("certificate-authority", cluster.certificate_authority)
+
+
+def _trust_problems(name: str, cluster: ClusterEntry) -> Iterator[tuple[str, str]]:
     if cluster.insecure_skip_tls_verify and (cluster.certificate_authority or cluster.certificate_authority_data):
         yield f"the cluster {name!r} has both insecure-skip-tls-verify and certificate-authority", "remove one of them"
-    yield from _missing_file("certificate-authority", cluster.certificate_authority)
+
+
+def _token_problems(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
+    if user.token_file and (user.username or user.password):
+        yield f"the user {name!r} has both tokenFile and username", "remove one of them"
+    if _UNPRINTABLE.search(user.token):
+        hint = "write it without a line break: in YAML with |- instead of |"
+        yield f"the token of the user {name!r} has a control character", hint
 
 
 def _user_problems(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
@@ -192,15 +205,13 @@ def _user_problems(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
     has_key = user.client_key or user.client_key_data
     if (user.client_certificate or user.client_certificate_data) and not has_key:
         yield f"the user {name!r} has client-certificate without client-key", "add client-key or client-key-data"
-    if (user.token or user.token_file) and (user.username or user.password):
+    if user.token and (user.username or user.password):
         yield f"the user {name!r} has both token and username", "remove one of them"
     if (user.impersonate_uid or user.impersonate_groups or user.impersonate_extra) and not user.impersonate:
         yield f"the user {name!r} has as-uid, as-groups or as-user-extra without as", "add as: the user's name"
     if user.client_certificate or user.client_certificate_data:
         yield from _missing_file("client-certificate", user.client_certificate)
         yield from _missing_file("client-key", user.client_key)
-    if not user.token:
-        yield from _missing_file("tokenFile", user.token_file)
     yield from _bad_values(name, user)
     if user.exec is not None:
         yield from _exec_problems(name, user.exec)
@@ -219,12 +230,11 @@ def _missing_file(key: str, path: str) -> Iterator[tuple[str, str]]:
 
 def _bad_values(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
     """What cannot be in a header of HTTP."""
-    texts = [("token", user.token), ("as", user.impersonate), ("as-uid", user.impersonate_uid)]
+    texts = [("as", user.impersonate), ("as-uid", user.impersonate_uid)]
     texts += [("as-groups", text) for text in user.impersonate_groups]
     texts += [("as-user-extra", text) for values in user.impersonate_extra.values() for text in values]
     for key in dict.fromkeys(key for key, text in texts if _UNPRINTABLE.search(text)):
-        hint = "write it without a line break: in YAML with |- instead of |"
-        yield f"the {key} of the user {name!r} has a control character", hint
+        yield f"the {key} of the user {name!r} has a control character", "write it without a line break"
 
 
 def _exec_problems(name: str, plugin: ExecEntry) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from chaos.cluster.access import Access, Pem
 from chaos.cluster.exec_plugin import ExecPlugin, PluginCredentials
 from chaos.cluster.kubeconfig import UserEntry
 from chaos.core.errors import bad_input
+from chaos.core.files import missing_file_hint
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.text import register_secret
 
@@ -100,7 +101,10 @@ class _TokenFile:
                 self._read_at = time.monotonic()
                 self._token = self._find() or self._token or self._fallback
             if not self._token:
-                raise bad_input(self._where, f"its tokenFile {self._path} cannot be read, or has no token")
+                path = Path(self._path)
+                if path.is_file():
+                    raise bad_input(self._where, f"its tokenFile {path} has no token, or cannot be read")
+                raise bad_input(self._where, f"its tokenFile {path} does not exist", missing_file_hint(path))
             return self._token
 
     def _find(self) -> str:
