@@ -110,7 +110,7 @@ class _TokenFile:
     def _find(self) -> str:
         try:
             token = Path(self._path).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):  # ValueError: bytes that are no UTF-8, a path with a NUL
             return ""
         register_secret(token)
         if any(character.isspace() or not character.isprintable() for character in token):

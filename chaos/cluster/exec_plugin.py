@@ -28,6 +28,7 @@ from chaos.core.text import printable, register_secret
 
 _TIMEOUT = 120.0  # wall seconds for the program
 _PAUSE = 10.0  # wall seconds between runs that fail, or that the API server's refusals cause
+_MAX_OUTPUT = 4 << 20  # bytes
 _QUOTED = 300  # characters of what the program writes
 
 
@@ -154,6 +155,8 @@ class ExecPlugin:
 
     def _decode(self, output: bytes) -> PluginCredentials:
         """The credentials in what the program has printed. Raises KubeUnreachable."""
+        if len(output) > _MAX_OUTPUT:
+            raise self._failed(f"it printed more than {_MAX_OUTPUT >> 20} MiB")
         try:
             answer = msgspec.convert(load_yaml("", output), _ExecCredential)
         except (BadInput, msgspec.ValidationError) as error:
