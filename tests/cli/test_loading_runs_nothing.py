@@ -46,6 +46,7 @@ def trap(tmp_path: Path) -> Path:
 def inventory(tmp_path: Path, trap: Path) -> Path:
     touch = ["touch", str(trap)]
     exec_plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": touch[0], "args": touch[1:]}
+    exec_plugin["interactiveMode"] = "Never"
     redfish = {
         "kind": "redfish",
         "url": "https://bmc/redfish/v1/Systems/1",
