@@ -28,7 +28,6 @@ IMPURE = ("gameday.notify", "reports.live")
 OWNERS = {
     "kubernetes": (),
     "paramiko": ("machines",),
-    "prometheus_api_client": ("cluster",),
     "yaml": ("cluster", "documents"),
     "cel_expr_python": ("verdicts",),
     "click": ("cli",),

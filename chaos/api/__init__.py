@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from chaos.core.experiment import (
         Expectation, Experiment, KnownDeviation, Recovery, Spec, Step, Until, Workload
     )
-    from chaos.core.target_spec import TargetSpec
+    from chaos.core.target_spec import LabelRequirement, TargetSpec
     from chaos.core.field_types import Secret
     from chaos.core.indexes import PodHistories
     from chaos.core.inventory import (
@@ -89,8 +89,8 @@ __all__ = [
     "Entry", "EntryLog",
     "EventLog", "Exit", "Expectation", "ExpectationBand", "ExpectationRow", "Expected", "Experiment", "Fact",
     "FactCheck", "FailsafeTimer", "FindingKind", "ForeignFault", "Host", "HostCommand", "Inventory", "JudgedRun",
-    "Known", "KnownDeviation", "KubeCommand", "Lab", "LabSettings", "Limits", "LoadedExperiment", "Measure",
-    "MeasureKind", "Metadata", "NodeTaint", "NodefallError", "NotComparableError", "Outcome", "Phases", "Plan",
+    "Known", "KnownDeviation", "KubeCommand", "Lab", "LabSettings", "LabelRequirement", "Limits", "LoadedExperiment",
+    "Measure", "MeasureKind", "Metadata", "NodeTaint", "NodefallError", "NotComparableError", "Outcome", "Phases", "Plan",
     "PlannedStep", "PlannedTarget",
     "PluginError", "PodHistories", "PodSelector", "PodVerb", "PodsCommand", "PowerCommand", "PowerSettings",
     "PowerVerb", "PriorityGrace", "Probe", "ProbeResult", "ProbeSample", "Problem", "Progress", "Prometheus",

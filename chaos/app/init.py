@@ -21,14 +21,16 @@ from chaos.cluster.kubeconfig import kubeconfig_files, read_kubeconfig
 from chaos.cluster.reads import iter_pages
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.clock import SystemClock
-from chaos.core.errors import NodefallError, Refused, Unreachable
+from chaos.core.errors import NodefallError, Refused, Unreachable, UsageError
 from chaos.core.inventory import Inventory
 from chaos.core.kube import RESOURCES
 from chaos.core.ports import KubeApi
 from chaos.core.text import printable
+from chaos.documents.inventory import load_inventory
 from chaos.documents.yaml_text import inline
 from chaos.machines.concurrency import run_concurrently
 from chaos.machines.openssh.call import SshCall, SshConfig, read_config
+from chaos.machines.power.libvirt import list_domains
 from chaos.machines.sessions.host_keys import Entry, fingerprint, known_hosts_name, load_known_hosts
 from chaos.machines.sessions.settings import HostSettings, LocalUser, host_settings
 from chaos.machines.transports.key_scan import ScannedKey, scan
@@ -36,7 +38,32 @@ from chaos.machines.transports.key_scan import ScannedKey, scan
 _CODEC = WatchCodec(RESOURCES["nodes"])
 _decode_node = msgspec.json.Decoder(ListedNode).decode
 _PERMISSIONS = "grant get on the namespace kube-system and list on nodes: without them there is no inventory"
+LAB_INVENTORY = "inventory.json"
 _MAX_NAME = 63  # characters, as of a label's value
+
+
+def refuse_lab(kubeconfig: str, context: str) -> None:
+    """Raises UsageError for the kubeconfig of a lab, whose inventory lies beside its CA."""
+    config = read_kubeconfig(kubeconfig)
+    entry = config.contexts.get(context)
+    cluster = config.clusters.get(entry.cluster) if entry else None
+    if cluster is None or not cluster.certificate_authority:
+        return
+    inventory = Path(cluster.certificate_authority).with_name(LAB_INVENTORY)
+    if is_lab_inventory(inventory):
+        raise UsageError(
+            f"the context {context!r} is that of a lab, which has an inventory already",
+            hint=f"use its inventory.json: --inventory {inventory}",
+        )
+
+
+def is_lab_inventory(path: Path) -> bool:
+    """Whether it is the inventory of a simulated cluster."""
+    try:
+        cluster = load_inventory(path).cluster if path.is_file() else None
+    except NodefallError:
+        return False
+    return cluster is not None and cluster.simulated
 
 
 def read_cluster(kube: ApiClient, name: str, kubeconfig: str, context: str) -> ClusterFacts:
@@ -51,9 +78,7 @@ def read_cluster(kube: ApiClient, name: str, kubeconfig: str, context: str) -> C
         raise Refused(f"{kube.server} has no Nodes: there is nothing to make an inventory of", hint="check --context")
     has_config, note = _has_kubeadm_config(kube)
     notes = (*(f"connection: {risk}" for risk in kube.risks), *([note] if note else []))
-    return ClusterFacts(
-        name, kubeconfig, context, kube.server, version, uid, nodes, has_kubeadm_config=has_config, notes=notes
-    )
+    return ClusterFacts(name, kubeconfig, context, kube.server, version, uid, nodes, has_config, notes, list_domains())
 
 
 def _list_nodes(kube: KubeApi) -> tuple[ListedNode, ...]:

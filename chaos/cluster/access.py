@@ -1,6 +1,6 @@
 """How to reach an API server and as whom: a context of the kubeconfig, checked as kubectl checks it, or a pod's own.
 
-Source: k8s.io/client-go tools/clientcmd/validation.go, rest/config.go (InClusterConfig).
+Source: k8s.io/client-go tools/clientcmd/client_config.go, rest/config.go (InClusterConfig).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import base64
 import binascii
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,25 +16,15 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
-from chaos.cluster.kubeconfig import ClusterEntry, ContextEntry, ExecEntry, Kubeconfig, UserEntry, read_kubeconfig
+from chaos.cluster.kubeconfig import ClusterEntry, ContextEntry, Kubeconfig, UserEntry, read_kubeconfig
+from chaos.cluster.kubeconfig_checks import find_problems
 from chaos.cluster.proxies import Proxy, find_proxy
 from chaos.core.errors import BadInput, NodefallError, bad_input
-from chaos.core.files import missing_file_hint
 from chaos.core.text import register_secret
 from chaos.core.trusted_files import read_trusted
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-_INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 _EXEC_CONFIG = "client.authentication.k8s.io/exec"  # of a cluster's extensions
-# What has replaced the kinds of auth-provider.
-_REPLACEMENTS = {
-    "gcp": "gke-gcloud-auth-plugin",
-    "azure": "kubelogin convert-kubeconfig",
-    "oidc": "the exec plug-in kubectl oidc-login",
-    "openstack": "the exec plug-in client-keystone-auth",
-}
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # of which no header may have any
 _MAX_BYTES = 1 << 20  # of a certificate, a bundle or a key
 
 
@@ -111,8 +100,7 @@ def load_access(kubeconfig: str, context: str | None) -> Access:
         raise bad_input(config.where, "there is no such kubeconfig, or it is empty", hint)
     entry = config.context(context)
     cluster, user = config.cluster(entry.cluster), config.user(entry.user)
-    problems = [*_cluster_problems(entry.cluster, cluster), *_user_problems(entry.user, user)]
-    if problems:
+    if problems := [*find_problems(entry, cluster, user)]:
         raise BadInput([p for message, hint in problems for p in bad_input(config.where, message, hint).problems])
     access = Access(
         server=_server(config.where, cluster.server),
@@ -154,6 +142,7 @@ def _server(where: str, text: str) -> str:
     try:
         parts = urlsplit(text)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and text.isprintable()
+        valid = valid and not parts.fragment and "%" not in parts.path
     except ValueError:  # a port that is no number
         valid = False
     if not valid or " " in text:
@@ -171,81 +160,6 @@ def _without_query(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}" if len(parts.path) > 1 else url
 
 
-def _cluster_problems(name: str, cluster: ClusterEntry) -> Iterator[tuple[str, str]]:
-    if not cluster.server:
-        yield f"the cluster {name!r} has no server", ""
-    if cluster.certificate_authority and cluster.certificate_authority_data:
-        yield from _both(f"cluster {name!r}", "certificate-authority")
-    if cluster.insecure_skip_tls_verify and (cluster.certificate_authority or cluster.certificate_authority_data):
-        yield f"the cluster {name!r} has both insecure-skip-tls-verify and certificate-authority", "remove one of them"
-    yield from _missing_file("certificate-authority", cluster.certificate_authority)
-
-
-def _user_problems(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
-    if user.auth_provider is not None:
-        replacement = _REPLACEMENTS.get(user.auth_provider.name, "an exec plug-in")
-        message = f"the user {name!r} has auth-provider {user.auth_provider.name!r}, which nodefall does not have"
-        yield message, f"use {replacement} instead"
-    for key in ("certificate", "key"):
-        path, data = getattr(user, f"client_{key}"), getattr(user, f"client_{key}_data")
-        if path and data:
-            yield from _both(f"user {name!r}", f"client-{key}")
-    has_key = user.client_key or user.client_key_data
-    if (user.client_certificate or user.client_certificate_data) and not has_key:
-        yield f"the user {name!r} has client-certificate without client-key", "add client-key or client-key-data"
-    if (user.token or user.token_file) and (user.username or user.password):
-        yield f"the user {name!r} has both token and username", "remove one of them"
-    if (user.impersonate_uid or user.impersonate_groups or user.impersonate_extra) and not user.impersonate:
-        yield f"the user {name!r} has as-uid, as-groups or as-user-extra without as", "add as: the user's name"
-    yield from _missing_file("client-certificate", user.client_certificate)
-    yield from _missing_file("client-key", user.client_key)
-    if not user.token:
-        yield from _missing_file("tokenFile", user.token_file)
-    yield from _bad_values(name, user)
-    if user.exec is not None:
-        yield from _exec_problems(name, user.exec)
-
-
-def _both(what: str, key: str) -> Iterator[tuple[str, str]]:
-    yield f"the {what} has both {key} and {key}-data", "remove one of them"
-
-
-def _missing_file(key: str, path: str) -> Iterator[tuple[str, str]]:
-    if path and not Path(path).is_file():
-        yield f"its {key} {path} does not exist", missing_file_hint(Path(path))
-    elif path and not os.access(path, os.R_OK):
-        yield f"its {key} {path} cannot be read", ""
-
-
-def _bad_values(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
-    """What cannot be in a header of HTTP."""
-    texts = [("token", user.token), ("as", user.impersonate), ("as-uid", user.impersonate_uid)]
-    texts += [("as-groups", text) for text in user.impersonate_groups]
-    texts += [("as-user-extra", text) for values in user.impersonate_extra.values() for text in values]
-    for key in dict.fromkeys(key for key, text in texts if _UNPRINTABLE.search(text)):
-        hint = "write it without a line break: in YAML with |- instead of |"
-        yield f"the {key} of the user {name!r} has a control character", hint
-
-
-def _exec_problems(name: str, plugin: ExecEntry) -> Iterator[tuple[str, str]]:
-    what = f"the exec plug-in of the user {name!r}"
-    if not plugin.command:
-        yield f"{what} has no command", ""
-    if plugin.api_version not in _EXEC_VERSIONS:
-        yield f"{what} has the apiVersion {plugin.api_version!r}", f"use one of {', '.join(_EXEC_VERSIONS)}"
-    elif plugin.interactive_mode not in _INTERACTIVE_MODES and (
-        plugin.interactive_mode or plugin.api_version == _EXEC_VERSIONS[0]
-    ):
-        yield (
-            f"{what} has the interactiveMode {plugin.interactive_mode!r}",
-            f"use one of {', '.join(_INTERACTIVE_MODES)}",
-        )
-    if any(not each.name or "\0" in each.name + each.value or "=" in each.name for each in plugin.env):
-        yield f"{what} has an env entry without a usable name", ""
-    if "\0" in "".join((plugin.command, *plugin.args)):
-        yield f"{what} has a NUL in its command", ""
-
-
 def _pem(where: str, entry: ClusterEntry | UserEntry, key: str) -> Pem:
     """The document of ``key`` or ``key``-data. Raises BadInput for data that is not base64."""
     name = key.replace("-", "_")
@@ -253,7 +167,7 @@ def _pem(where: str, entry: ClusterEntry | UserEntry, key: str) -> Pem:
     if not data:
         return Pem(key, getattr(entry, name))
     try:
-        decoded = base64.b64decode("".join(data.split()), validate=True)
+        decoded = base64.b64decode(data.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError) as error:
         raise bad_input(where, f"its {key}-data is not base64") from error
     if key == "client-key":

@@ -18,6 +18,7 @@ from chaos.cluster.access import Access, Pem
 from chaos.cluster.exec_plugin import ExecPlugin, PluginCredentials
 from chaos.cluster.kubeconfig import UserEntry
 from chaos.core.errors import bad_input
+from chaos.core.files import missing_file_hint
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.text import register_secret
 from chaos.core.trusted_files import read_trusted
@@ -65,12 +66,13 @@ class Credentials:
     def identity(self) -> Identity:
         """The present identity; runs the exec plug-in if that is due. Raises KubeUnreachable, BadInput."""
         if not self._access.is_secure:
-            return Identity(self._fixed, Pem(), Pem())
+            return Identity(_trimmed(*self._fixed), Pem(), Pem())
         if self._plugin:
             given = self._plugin.credentials()
             pair = Pem("exec", data=given.certificate), Pem("exec", data=given.key)
-            return Identity((*self._fixed, *_bearer(given.token)), *pair, given)
-        return Identity((*self._fixed, *self._authorization()), self._access.certificate, self._access.key)
+            return Identity(_trimmed(*self._fixed, *_bearer(given.token)), *pair, given)
+        headers = _trimmed(*self._fixed, *self._authorization())
+        return Identity(headers, self._access.certificate, self._access.key)
 
     def renew(self, used: Identity) -> bool:
         """After a 401: whether the exec plug-in has given others than those ``used``. Raises KubeUnreachable."""
@@ -101,18 +103,26 @@ class _TokenFile:
                 self._read_at = time.monotonic()
                 self._token = self._find() or self._token or self._fallback
             if not self._token:
-                raise bad_input(self._where, f"its tokenFile {self._path} cannot be read, or has no token")
+                path = Path(self._path)
+                if path.is_file():
+                    raise bad_input(self._where, f"its tokenFile {path} has no token, or cannot be read")
+                raise bad_input(self._where, f"its tokenFile {path} does not exist", missing_file_hint(path))
             return self._token
 
     def _find(self) -> str:
         try:
             token = read_trusted(Path(self._path), _MAX_BYTES).decode("utf-8").strip()
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):  # ValueError: bytes that are no UTF-8, a path with a NUL
             return ""
         register_secret(token)
         if any(character.isspace() or not character.isprintable() for character in token):
             raise bad_input(self._where, f"its tokenFile {self._path} has more than a token in it")
         return token
+
+
+def _trimmed(*headers: tuple[str, str]) -> Headers:
+    """As Go sends them: without spaces around a value."""
+    return tuple((name, value.strip(" \t")) for name, value in headers)
 
 
 def _bearer(token: str) -> Headers:

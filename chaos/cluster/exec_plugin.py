@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -20,13 +20,15 @@ from msgspec import Struct
 
 from chaos.cluster.access import Access
 from chaos.cluster.errors import OTHER, KubeUnreachable
+from chaos.cluster.go_yaml import load_yaml
 from chaos.cluster.kubeconfig import ExecEntry
 from chaos.core.clock.system import wall_time
-from chaos.core.errors import NodefallError
+from chaos.core.errors import BadInput, NodefallError
 from chaos.core.text import printable, register_secret
 
 _TIMEOUT = 120.0  # wall seconds for the program
 _PAUSE = 10.0  # wall seconds between runs that fail, or that the API server's refusals cause
+_MAX_OUTPUT = 4 << 20  # bytes
 _QUOTED = 300  # characters of what the program writes
 
 
@@ -153,10 +155,12 @@ class ExecPlugin:
 
     def _decode(self, output: bytes) -> PluginCredentials:
         """The credentials in what the program has printed. Raises KubeUnreachable."""
+        if len(output) > _MAX_OUTPUT:
+            raise self._failed(f"it printed more than {_MAX_OUTPUT >> 20} MiB")
         try:
-            answer = msgspec.json.decode(output, type=_ExecCredential)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._failed("what it prints is not an ExecCredential in JSON") from error
+            answer = msgspec.convert(load_yaml("", output), _ExecCredential)
+        except (BadInput, msgspec.ValidationError) as error:
+            raise self._failed("what it prints is not an ExecCredential") from error
         if answer.kind != "ExecCredential" or answer.api_version != self._entry.api_version:
             printed = printable(f"{answer.kind or 'no kind'} of {answer.api_version or 'no apiVersion'}", _QUOTED)
             raise self._failed(
@@ -173,7 +177,7 @@ class ExecPlugin:
             raise self._failed("the token that it printed has a control character")
         expires = status.expiration_timestamp
         if expires is not None and expires.tzinfo is None:
-            expires = expires.replace(tzinfo=UTC)
+            raise self._failed("its expirationTimestamp has no time zone")
         return PluginCredentials(token, certificate.encode(), key.encode(), expires.timestamp() if expires else None)
 
     def _failed(self, why: str, hint: str = "") -> KubeUnreachable:

@@ -3,11 +3,10 @@
 Source: k8s.io/client-go tools/clientcmd (api/v1/types.go, loader.go, client_config.go).
 """
 
-# ruff: noqa: PLC0415 - yaml is slow to import
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +15,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
-from chaos.core.errors import BadInput, Problem, bad_input
+from chaos.cluster.go_yaml import load_yaml
+from chaos.core.errors import BadInput, bad_input
 from chaos.core.trusted_files import read_trusted
 
 _Entry = TypeVar("_Entry")
@@ -24,7 +24,6 @@ _MAPS = ("clusters", "users", "contexts", "unknown")
 _PATHS_OF_USER = ("client_certificate", "client_key", "token_file")
 _IGNORED = ("kind", "apiVersion", "preferences", "extensions")
 _MAX_BYTES = 16 << 20  # of a file
-_MAX_VALUES = 1_000_000  # in a file, each alias counted as what it stands for
 
 
 class ClusterEntry(Struct, frozen=True, rename="kebab"):
@@ -196,7 +195,7 @@ def _read_file(path: Path) -> bytes:
 
 def _parse(where: str, content: bytes) -> Kubeconfig:
     """One file; its paths are made absolute. Raises BadInput."""
-    document = _load_yaml(where, content)
+    document = load_yaml(where, content)
     if document is None:
         return Kubeconfig(where)
     if not isinstance(document, dict):
@@ -216,34 +215,6 @@ def _parse(where: str, content: bytes) -> Kubeconfig:
         file.current_context,
         _unknown_keys(where, document),
     )
-
-
-def _load_yaml(where: str, content: bytes) -> Any:
-    import yaml
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Without timestamps: to client-go they are text."""
-
-    Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in rules if tag != "tag:yaml.org,2002:timestamp"]
-        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    try:
-        return _without_nulls(yaml.load(content, Loader), iter(range(_MAX_VALUES)))  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        why = getattr(error, "problem", None) or type(error).__name__
-        raise BadInput([Problem(where, line, column, f"it cannot be read as a kubeconfig: {why}")]) from error
-
-
-def _without_nulls(value: Any, room: Iterator[int]) -> Any:
-    """Without empty values: to client-go they are keys that are left out. Raises ValueError for too many aliases."""
-    if next(room, None) is None:
-        raise ValueError
-    if isinstance(value, dict):
-        return {str(key): _without_nulls(item, room) for key, item in value.items() if item is not None}
-    return [_without_nulls(item, room) for item in value if item is not None] if isinstance(value, list) else value
 
 
 def _resolve(cluster: ClusterEntry, folder: Path) -> ClusterEntry:

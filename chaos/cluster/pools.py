@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415 - urllib3 is slow to import
 from __future__ import annotations
 
+import base64
 import os
 import socket
 import ssl
@@ -76,7 +77,7 @@ class Pools:
 
 def api_pool(access: Access, identity: Identity) -> Pool:
     """For the API server. Raises BadInput for certificates that cannot be used."""
-    from urllib3 import PoolManager, ProxyManager, make_headers
+    from urllib3 import PoolManager, ProxyManager
 
     options: dict[str, Any] = {
         "maxsize": _POOL_SIZE,
@@ -95,8 +96,8 @@ def api_pool(access: Access, identity: Identity) -> Pool:
         # Go leaves the resolving of names to the proxy, for both schemes.
         url = f"socks5h{proxy.address.removeprefix(proxy.scheme)}"
         return Pool(SOCKSProxyManager(url, proxy.user or None, proxy.password or None, **options), proxy)
-    login = f"{proxy.user}:{proxy.password}" if proxy.user or proxy.password else None
-    headers = make_headers(proxy_basic_auth=login) if login else None
+    login = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
+    headers = {"Proxy-Authorization": f"Basic {login}"} if proxy.user or proxy.password else None
     trust = _context(access, access.ca, None, verifies=access.verifies, with_system=True)
     return Pool(ProxyManager(proxy.address, proxy_headers=headers, proxy_ssl_context=trust, **options), proxy)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from chaos.core.errors import bad_input
 from chaos.core.text import register_secret
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
+_HOST = re.compile(r"[\w.:%-]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
@@ -50,8 +52,7 @@ def find_proxy(server: str, proxy_url: str, where: str) -> Proxy | None:
     name, text = _from_environment(parts.scheme)
     if not text or not _uses_proxy(parts):
         return None
-    known = "://" in text
-    return _parse(text if known else f"http://{text}", name, f"the variable {name}")
+    return _parse(text if "://" in text else f"http://{text}", name, "the environment")
 
 
 def _from_environment(scheme: str) -> tuple[str, str]:
@@ -66,7 +67,7 @@ def _parse(text: str, source: str, where: str) -> Proxy:
     except ValueError as error:
         raise bad_input(where, f"its {source} is not a URL", "write it like http://proxy.example:3128") from error
     scheme = parts.scheme.lower()
-    if scheme not in _SCHEMES or not parts.hostname:
+    if scheme not in _SCHEMES or not parts.hostname or not _HOST.fullmatch(parts.hostname):
         what = f"has the scheme {scheme!r}" if "://" in text else "has no scheme"
         why = what if scheme not in _SCHEMES else "names no host"
         raise bad_input(
@@ -74,6 +75,10 @@ def _parse(text: str, source: str, where: str) -> Proxy:
         )
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     register_secret(password)
+    if user and not password and scheme.startswith("socks"):
+        raise bad_input(
+            where, f"its {source} has a user without a password", "SOCKS has none: add it, or remove the user"
+        )
     return Proxy(source, text, scheme, parts.hostname, port or _DEFAULT_PORTS[scheme], user, password)
 
 

@@ -39,11 +39,11 @@ _MAX_LABEL = 63  # characters of a label's value, and of a namespace's name
 
 
 def name_from_run(run: str, prefix: str = "") -> str:
-    """``prefix`` and the ID of a run, in at most 63 characters: of a long one the end is kept, which is random."""
+    """``prefix`` and the ID of a run, in at most 63 characters: a long one loses letters of its name, not its end."""
     room = _MAX_LABEL - len(prefix)
     name, _, unique = run.rpartition("-")
-    kept = name[: room - len(unique) - 1].rstrip("-.")
-    return prefix + (run if len(run) <= room else f"{kept}-{unique}"[-room:])
+    head = name[: room - len(unique) - 1].rstrip("-.")
+    return prefix + (run if len(run) <= room else f"{head}-{unique}"[-room:])
 
 
 @dataclass(frozen=True, slots=True)

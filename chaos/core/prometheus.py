@@ -2,25 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Self
+import re
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from chaos.core.field_types import DurationText, Model, Secret, Url
+from chaos.core.field_types import DurationText, Flag, Model, Secret, Url, full_match
+
+_SECRET_HEADER = re.compile("auth|cookie|token|key|secret|password", re.IGNORECASE)
+_OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
+HeaderName = Annotated[str, full_match(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "is not a name of a header")]
+
+
+def _header_text(value: Any) -> Any:
+    """A text that may be in a header; a reference to a secret as it is."""
+    if isinstance(value, str) and not value.isprintable():
+        raise ValueError("a header has no line breaks and other control characters")
+    return value
+
+
+HeaderValue = Annotated[
+    str | Secret,
+    BeforeValidator(_header_text),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Secret"}]}),
+]
 
 
 class Prometheus(Model):
-    """A Prometheus. Certificates are verified by the CAs of certifi, or those in ``REQUESTS_CA_BUNDLE``."""
+    """A Prometheus, or a server with its API. Proxies are those of the environment."""
 
     url: Url = Field(description="of its API, with a path prefix if it has one")
     user: str | None = Field(None, description="for basic authentication; credentials is the password")
     credentials: Secret | None = Field(None, description="bearer token, or the password of user")
+    headers: dict[HeaderName, HeaderValue] = Field(
+        {}, description="more headers of each request, as X-Scope-OrgID; a secret by reference"
+    )
+    ca: str | None = Field(None, description="file; default: REQUESTS_CA_BUNDLE, else the CAs of certifi")
+    client_certificate: str | None = Field(None, alias="clientCertificate", description="file")
+    client_key: str | None = Field(None, alias="clientKey", description="file")
+    insecure_skip_verify: Flag = Field(
+        False, alias="insecureSkipVerify", description="do not verify its certificate; a finding of doctor"
+    )
+    freshness: str | None = Field(
+        None,
+        min_length=1,
+        description="query for the time of the newest sample, in seconds since 1970; default: max(timestamp(up)), and "
+        "where there is no up that of the metrics in the queries",
+    )
     stale_after: DurationText = Field(
-        "90s", alias="staleAfter", description="its data is unknown while its newest scrape is older"
+        "90s", alias="staleAfter", description="its data is unknown while its newest sample is older"
     )
 
+    @property
+    def risks(self) -> tuple[str, ...]:
+        """What weakens the connection, for people."""
+        if not self.insecure_skip_verify:
+            return ()
+        return ("the certificate of Prometheus is not verified (insecureSkipVerify in the inventory)",)
+
     @model_validator(mode="after")
-    def _password(self) -> Self:
+    def _pairs(self) -> Self:
         if self.user and self.credentials is None:
             raise ValueError("user needs credentials")
+        if bool(self.client_certificate) != bool(self.client_key):
+            raise ValueError("give both clientCertificate and clientKey, or neither")
+        if self.insecure_skip_verify and self.ca:
+            raise ValueError("give either ca or insecureSkipVerify")
+        for name, value in self.headers.items():
+            if name.lower() in _OWN_HEADERS:
+                raise ValueError(f"the header {name} cannot be set")
+            if name.lower() == "authorization" and self.credentials:
+                raise ValueError("give either credentials or the header Authorization")
+            if isinstance(value, str) and _SECRET_HEADER.search(name):
+                raise ValueError(f"the header {name} may be a secret; refer to it: {{env: NAME}} or {{file: PATH}}")
         return self

@@ -27,6 +27,9 @@ _FILES = (
     ("cluster", "controllerManager", "ca"),
     ("cluster", "journalKey", "file"),
     ("prometheus", "credentials", "file"),
+    ("prometheus", "ca"),
+    ("prometheus", "clientCertificate"),
+    ("prometheus", "clientKey"),
 )
 
 
@@ -60,6 +63,7 @@ def referenced_files(path: Path) -> ReferencedFiles:
 def _file_places(root: Cursor) -> list[Cursor]:
     """Every path in the tree, that of the kubeconfig first; places that have none, too."""
     places = [root.get(*parts) for parts in _FILES]
+    places += [header.get("file") for _, header in root.get("prometheus", "headers").entries()]
     places += [root.get("defaults", *parts) for parts in _CONNECTION]
     hosts = [host for _, host in root.get("hosts").entries()]
     places += [host.get(*parts) for host in hosts for parts in _CONNECTION]

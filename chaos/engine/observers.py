@@ -137,11 +137,13 @@ def _check_controller_managers(connection: ClusterConnection) -> None:
 
 
 def check_prometheus(queries: Sequence[Query], inventory: Inventory) -> None:
-    """Run each query once. Raises NodefallError if Prometheus is unreachable or rejects a query."""
-    from chaos.cluster.observers.prometheus import make_client, prometheus_settings
+    """Run each query once. Raises NodefallError if Prometheus is unreachable, has old data or rejects a query."""
+    from chaos.cluster.observers.prometheus import check_freshness, make_client, prometheus_settings
 
     if not queries:
         return
-    client = make_client(prometheus_settings(inventory), resolve_secret)
+    settings = prometheus_settings(inventory)
+    client = make_client(settings, resolve_secret)
     for query in queries:
         client.query(query.query)
+    check_freshness(client, settings, [query.query for query in queries])

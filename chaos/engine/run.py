@@ -14,7 +14,15 @@ from chaos import __version__
 from chaos.cluster.workload import apply, removal, workload_state
 from chaos.core.errors import Aborted, Exit, NodefallError, Refused
 from chaos.core.ports import Observer
-from chaos.core.recording import INTERRUPTED_AT, OVERRIDDEN, SLACK, WARNINGS, RecordingEntry
+from chaos.core.recording import (
+    INTERRUPTED_AT,
+    OVERRIDDEN,
+    SLACK,
+    WARNINGS,
+    BlindWindow,
+    EntryKind,
+    RecordingEntry,
+)
 from chaos.core.result import ABORTED, INTERRUPTED, REFUSED, RunResult, UndoResult
 from chaos.core.text import on_node
 from chaos.core.verdict import Status
@@ -155,7 +163,11 @@ def _start_observers(session: RunSession, observers: Sequence[Observer]) -> None
     """Start ``observers`` and wait until all have synced. Raises Refused."""
     clock = session.clock
 
+    reasons: dict[str, str] = {}
+
     def sink(entry: RecordingEntry) -> None:
+        if entry.kind == EntryKind.BLIND:
+            reasons[entry.type] = msgspec.json.decode(entry.object, type=BlindWindow).reason
         try:
             session.recorder.emit(entry)
         except Exception as error:
@@ -170,7 +182,9 @@ def _start_observers(session: RunSession, observers: Sequence[Observer]) -> None
     while late := [observer.name for observer in observers if not observer.has_synced()]:
         session.stop.check()
         if clock.now() > deadline:
-            raise Refused(f"observers did not sync within {SYNC_SECONDS:g} s: {', '.join(late)}")
+            because = "; ".join(dict.fromkeys(reasons.values()))
+            message = f"observers did not sync within {SYNC_SECONDS:g} s: {', '.join(late)}"
+            raise Refused(f"{message}: {because}" if because else message)
         session.progress.tick(clock.now())
         clock.sleep(TICK / 4)
 

@@ -228,6 +228,7 @@ def test_a_plugin_that_hangs_is_ended(tmp_path: Path, server: Recorder, monkeypa
         ({"token": "t", "as-groups": ["g"]}, "as-groups or as-user-extra without as"),
         ({"token": "t", "as-user-extra": {"k": "v"}}, r"as-user-extra"),
         ({"token": 5}, "users\\[0\\].user.token"),
+        ({"tokenFile": "a\0b"}, "tokenFile .* does not exist"),
         ({"exec": {"command": "x"}}, "apiVersion"),
     ],
 )
@@ -250,6 +251,7 @@ def test_bad_values_of_a_user_are_bad_input(user: dict[str, Any], key: str, tmp_
         ({"proxy-url": "socks5://"}, "proxy-url names no host"),
         ({"insecure-skip-tls-verify": True}, "both insecure-skip-tls-verify and certificate-authority"),
         ({"certificate-authority": "plugin"}, "certificate-authority .*plugin has no certificate"),
+        ({"tls-server-name": "a..b"}, "tls-server-name of the cluster 'c' is not the name of a host"),
     ],
 )
 def test_bad_values_of_a_cluster_are_bad_input(
@@ -260,6 +262,39 @@ def test_bad_values_of_a_cluster_are_bad_input(
         client(tmp_path, server, {"token": SECRET}, **cluster)
     assert caught.value.code is Exit.USAGE
     assert "hidden" not in str(caught.value)
+
+
+ALIASES = "\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 9)}]" for n in range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a: &a [*a]\n", "too deep, or has too many aliases"),
+        (f"k0: &k0 [1]\n{ALIASES}\n", "too deep, or has too many aliases"),
+        ("[" * 100_000, "too deep"),
+        ("a: !!python/object/apply:os.abort []\n", "could not determine a constructor"),
+        ("users: [{name: u, user: {exec: 5}}]\n", "user.exec"),
+        ("clusters: [{name: c}, {name: c}]\n", "two entries of the cluster 'c'"),
+        ("kind: List\n", "its kind is List"),
+        ("? [a]\n: b\n", "unhashable"),
+    ],
+)
+def test_files_that_are_no_kubeconfigs_are_bad_input(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(text)
+    (tmp_path / "config").chmod(0o600)
+    with pytest.raises(BadInput, match=why):
+        connect(str(tmp_path / "config"))
+
+
+def test_many_threads_run_the_plugin_once(tmp_path: Path, server: Recorder) -> None:
+    api = client(tmp_path, server, plugin(tmp_path, [{"token": "t"}]))
+    threads = [threading.Thread(target=api.request, args=("GET", "/a")) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert (len(server.seen), calls(tmp_path)) == (12, 1)
 
 
 def test_keys_that_nothing_reads_are_reported(tmp_path: Path, server: Recorder) -> None:

@@ -40,7 +40,7 @@ def test_what_is_named_after_a_run_is_short_and_unique(length: int, prefix: str)
             assert found == prefix + run or len(prefix + run) > 63
 
 
-def test_the_labels_of_a_long_run_are_those_that_its_undo_looks_for() -> None:
+def test_the_labels_of_a_long_run_are_those_of_its_undo() -> None:
     run = f"{'n' * 63}-1a2b3c"
     manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "p"}, "value": 1}
     namespace, priority_class = create_commands([manifest], namespace_for(run), run)

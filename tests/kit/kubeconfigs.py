@@ -185,7 +185,7 @@ class Generator:
         cluster |= draw(wrong if self._chance(0.12) else trust)
         if self._chance(0.25):
             cluster["tls-server-name"] = draw(["api.internal", "localhost", "127.0.0.1", "other.invalid"])
-        if self._chance(0.3):
+        if self._chance(0.3) and cluster["server"].startswith("https:"):
             self._proxy(cluster)
         if self._chance(0.15):
             cluster |= draw(

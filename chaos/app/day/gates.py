@@ -120,12 +120,12 @@ class GateSources:
 
     def query(self, promql: str) -> Sequence[Series]:
         client, settings = self._prometheus()
-        check_freshness(client, parse_duration(settings.stale_after))
+        check_freshness(client, settings, [promql])
         return client.query(promql)
 
     def alerting_rules(self) -> Sequence[AlertingRule]:
         client, settings = self._prometheus()
-        check_freshness(client, parse_duration(settings.stale_after))
+        check_freshness(client, settings)
         return client.alerting_rules()
 
     def get(self, url: str, seconds: float, *, with_body: bool) -> Response:

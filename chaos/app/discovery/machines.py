@@ -249,9 +249,16 @@ class PowerChoice:
 
 
 def powers(
-    nodes: tuple[ListedNode, ...], access: Mapping[str, Access], choice: PowerChoice | None, kinds: Kinds
+    nodes: tuple[ListedNode, ...],
+    access: Mapping[str, Access],
+    choice: PowerChoice | None,
+    kinds: Kinds,
+    domains: Mapping[str, str],
 ) -> tuple[Settings, dict[str, Settings], str]:
-    """Power of ``defaults``, {} for none; that of each machine that has another; and the reason."""
+    """Power of ``defaults``, {} for none; that of each machine that has another; and the reason.
+
+    ``domains``: names of libvirt's domains by UUID.
+    """
     machines = [node for node in nodes if access[node.name].is_machine]
     if not machines:
         return {}, {}, ""
@@ -262,11 +269,24 @@ def powers(
     if all(access[node.name].is_container for node in machines):
         engine = access[machines[0].name].engine
         return {"kind": "docker"} | ({"engine": engine} if engine else {}), {}, "containers are named as their Nodes"
-    return _by_provider(machines, kinds)
+    return _by_provider(machines, kinds, domains)
 
 
-def _by_provider(machines: list[ListedNode], kinds: Kinds) -> tuple[Settings, dict[str, Settings], str]:
-    found = {node.name: provider_power(node.provider_id, kinds) for node in machines}
+def domain_power(node: ListedNode, kinds: Kinds, domains: Mapping[str, str]) -> PowerSettings | None:
+    """The power control of the domain that has the node's UUID, else its name; None without one."""
+    name = domains.get(node.info.system_uuid.lower()) or (node.name if node.name in domains.values() else "")
+    if not name or "libvirt" not in kinds:
+        return None
+    own = {} if name == node.name else {"domain": name}
+    return kinds["libvirt"].model_validate({"kind": "libvirt", **own})
+
+
+def _by_provider(
+    machines: list[ListedNode], kinds: Kinds, domains: Mapping[str, str]
+) -> tuple[Settings, dict[str, Settings], str]:
+    found = {
+        node.name: provider_power(node.provider_id, kinds) or domain_power(node, kinds, domains) for node in machines
+    }
     own = {name: each for name, each in found.items() if each is not None}
     documents = {name: each.model_dump(mode="json", by_alias=True, exclude_unset=True) for name, each in own.items()}
     shared = [documents[name] for name, each in own.items() if not each.names_machine]
@@ -277,7 +297,8 @@ def _by_provider(machines: list[ListedNode], kinds: Kinds) -> tuple[Settings, di
         (encoded, _), *_ = Counter(msgspec.json.encode(each, order="sorted") for each in shared).most_common(1)
         usual = next(each for each in shared if msgspec.json.encode(each, order="sorted") == encoded)
     others = {node.name: documents.get(node.name, _MANUAL) for node in machines if documents.get(node.name) != usual}
-    return usual, others, "by the provider IDs of the Nodes"
+    by_domain = any(each.kind == "libvirt" for each in own.values()) and domains
+    return usual, others, "by libvirt's domains on this machine" if by_domain else "by the provider IDs of the Nodes"
 
 
 def _without_driver(machines: list[ListedNode]) -> str:

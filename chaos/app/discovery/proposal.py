@@ -39,6 +39,7 @@ class ClusterFacts:
     nodes: tuple[ListedNode, ...]
     has_kubeadm_config: bool = False
     notes: tuple[str, ...] = ()
+    domains: Mapping[str, str] = field(default_factory=dict)  # of libvirt on this machine: names by UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def propose(facts: ClusterFacts, choices: Choices, kinds: Kinds) -> Proposal:
     found = distribution_of(facts.nodes, has_kubeadm_config=facts.has_kubeadm_config)
     access = {node.name: access_of(node, choices.linux_transport) for node in facts.nodes}
     shared, hosts = connections(access, choices.user, _ssh_settings(choices), choices.ssh_use)
-    default_power, machine_powers, power_reason = powers(facts.nodes, access, choices.power, kinds)
+    default_power, machine_powers, power_reason = powers(facts.nodes, access, choices.power, kinds, facts.domains)
     if default_power:
         shared = (*shared, Entry("power", default_power, power_reason))
     reasons = {name: access[name].reason for name in hosts}

@@ -24,6 +24,7 @@ from chaos.app.init import (
     known_hosts_text,
     read_cluster,
     read_host_keys,
+    refuse_lab,
     render,
     written_kubeconfig,
     written_path,
@@ -66,6 +67,7 @@ def create(options: InitOptions) -> int:
         raise UsageError("transport pod has no login", hint="leave out --user, --port and --identity-file")
     kubeconfig = str(options.kubeconfig.expanduser()) if options.kubeconfig else ""
     context = _context(options, kubeconfig)
+    refuse_lab(kubeconfig, context)
     name = inventory_name(context)
     out = options.out or Path("hosts", f"{name}.yaml")
     _refuse_existing(out, options.force)

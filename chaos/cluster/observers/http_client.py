@@ -56,7 +56,7 @@ def http_request(
                 data = read_bounded(response, MAX_BYTES, deadline, where) if with_body else b""
                 return Response(response.status_code, data, dict(response.headers))
     except (OSError, ValueError) as error:  # OSError: of requests; ValueError: of invalid addresses and headers
-        raise HttpFailed(_describe(error, where)) from error
+        raise HttpFailed(describe_failure(error, where)) from error
 
 
 def read_bounded(response: Any, limit: int, deadline: float, where: str) -> bytes:
@@ -82,6 +82,7 @@ def server_of(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname or ''}{port}"
 
 
-def _describe(error: Exception, where: str) -> str:
+def describe_failure(error: Exception, where: str) -> str:
+    """Why a request to the server ``where`` has no answer."""
     found = from_exception(error, where)
     return f"{where}: {type(error).__name__}" if found.kind == OTHER else found.message

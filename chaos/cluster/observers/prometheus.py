@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import msgspec
 
 from chaos.cluster.observers.base import ThreadedObserver
 from chaos.cluster.observers.plugin import ObserverContext
-from chaos.cluster.observers.promql import MAX_BYTES, PrometheusClient, PrometheusUnavailable
+from chaos.cluster.observers.promql import MAX_BYTES, PrometheusClient, PrometheusUnavailable, Tls
+from chaos.cluster.observers.selectors import newest_of
 from chaos.core.duration import parse_duration
-from chaos.core.errors import NodefallError, Refused
+from chaos.core.errors import NodefallError, Refused, bad_input
 from chaos.core.field_types import Secret
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Clock, Sink
@@ -29,9 +31,12 @@ _NEWEST_SAMPLE = "max(timestamp(up))"
 class PrometheusObserver(ThreadedObserver):
     """Times are in the run's clock; the server's clock is measured at every poll (``offset``, seconds ahead)."""
 
-    def __init__(self, client: PrometheusClient, queries: Sequence[Query], stale_after: float, clock: Clock) -> None:
+    def __init__(
+        self, client: PrometheusClient, queries: Sequence[Query], stale_after: float, clock: Clock, freshness: str = ""
+    ) -> None:
         super().__init__("prometheus", "prometheus", clock)
         self._client, self._queries, self._stale_after = client, list(queries), stale_after
+        self._freshness = freshness_queries(freshness, [query.query for query in queries])
         self._lock = threading.Lock()  # the final sample is taken in another thread
         self._started_at = self._last_good = 0.0
         self.offset = self._offset_error = 0.0
@@ -86,7 +91,7 @@ class PrometheusObserver(ThreadedObserver):
     def _check_freshness(self) -> None:
         """Raises PrometheusUnavailable if Prometheus has not scraped recently."""
         before = self._clock.now()
-        server, scraped = _newest_sample(self._client)
+        server, scraped = _newest_sample(self._client, self._freshness)
         now = self._clock.now()
         self.offset = server - (before + now) / 2
         self._offset_error = (now - before) / 2
@@ -108,32 +113,68 @@ def prometheus_settings(inventory: Inventory) -> Prometheus:
     return inventory.prometheus
 
 
-def check_freshness(client: PrometheusClient, stale_after: float) -> None:
-    """Raises PrometheusUnavailable if the newest sample is older than ``stale_after`` seconds."""
-    server, scraped = _newest_sample(client)
-    _refuse_stale(server - scraped, stale_after)
+def freshness_queries(given: str, queries: Sequence[str]) -> list[str]:
+    """What is asked for the time of the newest sample, until one has an answer.
+
+    ``given``: that of the inventory; else ``up``, and where nothing is scraped the metrics in ``queries``.
+    """
+    return [given] if given else [_NEWEST_SAMPLE, *filter(None, [newest_of(list(queries))])]
 
 
-def _newest_sample(client: PrometheusClient) -> tuple[float, float]:
-    """The time of the server, and that of its newest sample. Raises PrometheusUnavailable if it scrapes nothing."""
-    newest = client.query(_NEWEST_SAMPLE)
-    server, scraped = newest[0].values[0] if newest and newest[0].values else (0.0, None)
-    if scraped is None:
-        raise PrometheusUnavailable("Prometheus scrapes nothing: no sample of up")
-    return server, scraped
+def check_freshness(client: PrometheusClient, settings: Prometheus, queries: Sequence[str] = ()) -> None:
+    """Raises PrometheusUnavailable if the newest sample is older than the settings allow."""
+    server, scraped = _newest_sample(client, freshness_queries(settings.freshness or "", queries))
+    _refuse_stale(server - scraped, parse_duration(settings.stale_after))
+
+
+def _newest_sample(client: PrometheusClient, candidates: Sequence[str]) -> tuple[float, float]:
+    """The time of the server, and that of its newest sample. Raises PrometheusUnavailable if there is none."""
+    for query in candidates:
+        known = [each.values[0] for each in client.query(query) if each.values]
+        times = [(server, newest) for server, newest in known if newest is not None]
+        if times:
+            server, newest = max(times, key=lambda pair: pair[1])
+            if newest < server / 2:
+                raise PrometheusUnavailable(f"{query} gives {newest:g}, which is not a time in seconds since 1970")
+            return server, newest
+    if candidates[0] != _NEWEST_SAMPLE:
+        raise PrometheusUnavailable(f"Prometheus has no answer to {candidates[0]}", hint="correct prometheus.freshness")
+    hint = "set prometheus.freshness in the inventory to a query for the time of the newest sample"
+    raise PrometheusUnavailable("Prometheus scrapes nothing: no sample of up", hint=hint)
 
 
 def _refuse_stale(age: float, stale_after: float) -> None:
     if age > stale_after:
-        raise PrometheusUnavailable(f"the newest sample of Prometheus is {age:.0f} s old")
+        hint = "check its targets, or set prometheus.staleAfter or prometheus.freshness in the inventory"
+        raise PrometheusUnavailable(f"the newest sample of Prometheus is {age:.0f} s old", hint=hint)
 
 
 def make_client(
     settings: Prometheus, read_secret: Callable[[Secret], str], max_bytes: int = MAX_BYTES
 ) -> PrometheusClient:
-    """A client that has not connected yet; ``max_bytes``: of one answer. Raises Refused if its secret is unreadable."""
+    """A client that has not connected yet; ``max_bytes``: of one answer.
+
+    Raises Refused if a secret is unreadable, BadInput for files that do not exist.
+    """
+    files = {"ca": settings.ca, "clientCertificate": settings.client_certificate, "clientKey": settings.client_key}
+    for key, path in files.items():
+        if path and not Path(path).is_file():
+            raise bad_input(path, "there is no such file", f"prometheus.{key} in the inventory names it")
     token = read_secret(settings.credentials) if settings.credentials else ""
-    return PrometheusClient(settings.url, token, settings.user or "", max_bytes)
+    texts = {"credentials": token}
+    for name, value in settings.headers.items():
+        texts[f"headers.{name}"] = value if isinstance(value, str) else read_secret(value)
+    for key, text in texts.items():
+        if not all(character.isprintable() or character == "\t" for character in text):
+            raise Refused(f"prometheus.{key}: the secret has a line break in it", hint="remove it")
+    headers = {name: texts[f"headers.{name}"] for name in settings.headers}
+    tls = Tls(
+        settings.ca or "",
+        settings.client_certificate or "",
+        settings.client_key or "",
+        verifies=not settings.insecure_skip_verify,
+    )
+    return PrometheusClient(settings.url, token, settings.user or "", max_bytes, headers=headers, tls=tls)
 
 
 class PrometheusPlugin:
@@ -145,7 +186,8 @@ class PrometheusPlugin:
             return []
         settings = prometheus_settings(context.inventory)
         client = make_client(settings, context.read_secret)
-        return [PrometheusObserver(client, queries, parse_duration(settings.stale_after), context.clock)]
+        stale_after, freshness = parse_duration(settings.stale_after), settings.freshness or ""
+        return [PrometheusObserver(client, queries, stale_after, context.clock, freshness)]
 
 
 OBSERVER = PrometheusPlugin()

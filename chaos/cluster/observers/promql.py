@@ -1,4 +1,4 @@
-"""Client of a Prometheus server, over prometheus-api-client: queries, and alerting rules.
+"""Client of a Prometheus server, or of another one with its API: queries, and alerting rules.
 
 Rules (``GET /api/v1/rules``), and not ``/api/v1/alerts``: a server without rules, or whose rules fail, has no alert,
 either. Format: https://prometheus.io/docs/prometheus/latest/querying/api/#rules
@@ -8,21 +8,23 @@ either. Format: https://prometheus.io/docs/prometheus/latest/querying/api/#rules
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import time
-from datetime import UTC, datetime
+from base64 import b64encode
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 from msgspec import Struct, field
 
-from chaos.cluster.observers.http_client import HttpFailed, read_bounded, server_of
+from chaos.cluster.observers.http_client import HttpFailed, describe_failure, read_bounded, server_of
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.errors import NodefallError
 from chaos.core.metrics import AlertingRule
 from chaos.core.recording import Series
+from chaos.core.text import printable
 
 _TIMEOUT = 5  # wall seconds
 _MAX_SERIES = 500  # series of one answer
@@ -30,7 +32,8 @@ _MAX_POINTS = 10000  # Prometheus gives at most 11000 of one series
 MAX_BYTES = 256_000_000  # of one answer: all points of all series
 _MAX_SECONDS = 60.0  # wall seconds until the end of an answer
 _BAD_QUERY = (400, 422)
-_FAILURE_PATTERN = re.compile(r"HTTP Status Code (\d+) \((.*)\)", re.DOTALL)
+_MAX_REDIRECTS = 3
+_QUOTED_BYTES, _QUOTED = 2000, 200  # of an answer that is not understood
 _FIRING, _HEALTHY, _ALERTING = "firing", "ok", "alerting"
 
 
@@ -42,75 +45,103 @@ class QueryRefused(NodefallError):
     """Prometheus rejects the query."""
 
 
+class Tls(Struct, frozen=True):
+    """Paths of files; ``ca`` "": the usual ones."""
+
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    verifies: bool = True
+
+
 class PrometheusClient:
     """One server. ``token`` is a bearer token, or the password of ``user``. ``max_bytes``: of one answer."""
 
-    def __init__(self, url: str, token: str = "", user: str = "", max_bytes: int = MAX_BYTES) -> None:
-        self._url, self._token, self._user = url.rstrip("/"), token, user
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        user: str = "",
+        max_bytes: int = MAX_BYTES,
+        *,
+        headers: Mapping[str, str] | None = None,
+        tls: Tls = Tls(),  # noqa: B008 - immutable
+    ) -> None:
+        self._url, self._token, self._user, self._tls = url.rstrip("/"), token, user, tls
+        self._headers = dict(headers or {})
         self._max_bytes = max_bytes
         self._connection: Any = None
 
     def query(self, query: str) -> list[Series]:
         """Series with their current value. Raises PrometheusUnavailable, QueryRefused."""
-        return _series(self._call("custom_query", query), query)
+        return _series(self._ask("query", query, {}), query)
 
     def query_range(self, query: str, start: float, end: float, step: float) -> list[Series]:
         """Series with their values between two times of the server's clock. Raises as :meth:`query`."""
-        begin, until = (datetime.fromtimestamp(t, UTC) for t in (start, end))
         step = max(step, (end - start) / _MAX_POINTS)
-        return _series(self._call("custom_query_range", query, begin, until, f"{step:g}"), query)
+        times = {"start": f"{round(start)}", "end": f"{round(end)}", "step": f"{step:g}"}
+        return _series(self._ask("query_range", query, times), query)
 
     def alerting_rules(self) -> list[AlertingRule]:
         """All alerting rules, with the alerts that fire. Raises PrometheusUnavailable."""
         try:
-            response = self._session().get(
-                f"{self._url}/api/v1/rules", params={"type": "alert"}, timeout=_TIMEOUT, allow_redirects=False
-            )
-            if response.status_code != 200:
-                raise _status_error(f"HTTP Status Code {response.status_code} ({response.content!r})", "rules")
-            return decode_rules(response.content)
-        except HttpFailed as error:
-            raise PrometheusUnavailable(f"Prometheus at {error.message}") from error
-        except (OSError, ValueError) as error:  # OSError: of requests
-            raise PrometheusUnavailable(f"Prometheus at {self._url}: {_short(error)}") from error
+            return decode_rules(self._get("rules", {"type": "alert"}, "rules"))
+        except ValueError as error:
+            raise PrometheusUnavailable(f"Prometheus at {server_of(self._url)}: {error}") from error
 
-    def _call(self, method: str, query: str, *arguments: object) -> Any:
-        from prometheus_api_client.exceptions import PrometheusApiClientException
-
+    def _ask(self, what: str, query: str, times: Mapping[str, str]) -> Any:
+        body = self._get(what, {"query": query, **times}, query)
         try:
-            return getattr(self._connect(), method)(query, *arguments)
-        except PrometheusApiClientException as error:
-            raise _status_error(str(error), query) from error
+            answer = msgspec.json.decode(body)
+            return answer["data"]["result"]
+        except (*DECODE_ERRORS, KeyError, TypeError) as error:
+            raise PrometheusUnavailable(
+                f"Prometheus at {server_of(self._url)}: its answer is not JSON of Prometheus{_quoted(body)}",
+                hint="check prometheus.url in the inventory, and whether a login page is in front of it",
+            ) from error
+
+    def _get(self, what: str, parameters: Mapping[str, str], query: str) -> bytes:
+        """The body of an answer. Raises PrometheusUnavailable, QueryRefused."""
+        url, where = f"{self._url}/api/v1/{what}", server_of(self._url)
+        try:
+            for _ in range(_MAX_REDIRECTS):
+                response = self._session().get(
+                    url,
+                    params=parameters,
+                    timeout=_TIMEOUT,
+                    allow_redirects=False,
+                    verify=self._tls.verifies and (self._tls.ca or None),
+                )
+                target = urljoin(response.url, response.headers.get("Location", "")).partition("?")[0]
+                if not (response.is_redirect and _is_same_api(url, target)):
+                    break
+                url = target
         except HttpFailed as error:
             raise PrometheusUnavailable(f"Prometheus at {error.message}") from error
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-        ) as error:  # OSError: of requests; the others: no JSON of Prometheus
-            raise PrometheusUnavailable(f"Prometheus at {self._url}: {_short(error)}") from error
-
-    def _connect(self) -> Any:
-        from prometheus_api_client import PrometheusConnect
-        from urllib3.util import Retry
-
-        if self._connection is None:
-            self._connection = PrometheusConnect(
-                self._url,
-                headers=self._bearer() or None,
-                auth=(self._user, self._token) if self._user else None,
-                retry=Retry(0),
-                session=self._session(),
-                timeout=_TIMEOUT,
+        except (OSError, ValueError) as error:  # OSError: of requests; ValueError: of invalid addresses and headers
+            raise PrometheusUnavailable(f"Prometheus at {describe_failure(error, where)}") from error
+        if response.is_redirect:
+            raise PrometheusUnavailable(
+                f"Prometheus at {where}: it redirects to {server_of(target)}, as to a login page",
+                hint="check prometheus.url and prometheus.credentials in the inventory",
             )
-        return self._connection
+        if response.status_code != 200:
+            raise _status_error(response.status_code, response.content, query)
+        return bytes(response.content)
 
-    def _bearer(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._token}"} if self._token and not self._user else {}
+    def _authorization(self) -> dict[str, str]:
+        if self._user:
+            pair = b64encode(f"{self._user}:{self._token}".encode()).decode()
+            return {"Authorization": f"Basic {pair}"}
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     def _session(self) -> Any:
         """A session whose answers are bounded in size and time."""
+        if self._connection is None:
+            self._connection = self._make_session()
+        return self._connection
+
+    def _make_session(self) -> Any:
         import requests
 
         limit, where = self._max_bytes, server_of(self._url)
@@ -123,30 +154,49 @@ class PrometheusClient:
                 return response
 
         session = Session()
-        session.headers.update(self._bearer())
-        session.auth = (self._user, self._token) if self._user else None
+        session.headers.update(self._authorization() | self._headers)
+        session.auth = lambda request: request  # without any, a password of ~/.netrc would replace the token
+        session.cert = (self._tls.certificate, self._tls.key) if self._tls.certificate else None
         return session
 
 
-def _status_error(text: str, query: str) -> NodefallError:
+def _is_same_api(url: str, target: str) -> bool:
+    """Whether a redirect leads to the same path on the same host, as from http to https, or to a prefix."""
+    old, new = urlsplit(url), urlsplit(target)
+    is_safe = new.scheme in ("https", old.scheme)
+    api = old.path[old.path.rindex("/api/v1/") :]
+    return is_safe and old.hostname == new.hostname and new.path.endswith(api)
+
+
+def _status_error(status: int, body: bytes, query: str) -> NodefallError:
     """The error for a status other than 200, with the message of Prometheus."""
-    found = _FAILURE_PATTERN.fullmatch(text)
-    status, message = (int(found[1]), _error_field(found[2])) if found else (0, text)
+    message = _error_field(body)
     if status in _BAD_QUERY and message:
         return QueryRefused(
             f"Prometheus rejects {query!r}: {message}", hint="try the query in the web UI of Prometheus"
         )
-    hint = "check prometheus.credentials in the inventory" if status in (401, 403) else ""
-    return PrometheusUnavailable(f"Prometheus answers {status} {message}".rstrip(), hint=hint)
+    hint = {
+        401: "check prometheus.credentials and prometheus.headers (as X-Scope-OrgID) in the inventory",
+        403: "check prometheus.credentials and prometheus.headers (as X-Scope-OrgID) in the inventory",
+        404: "check the path of prometheus.url in the inventory",
+    }.get(status, "")
+    said = f" {message}" if message else _quoted(body)
+    return PrometheusUnavailable(f"Prometheus answers {status}{said}", hint=hint)
 
 
-def _error_field(body: str) -> str:
-    """The ``error`` in the body, which the client formats as a bytes literal; "" for anything else."""
+def _error_field(body: bytes) -> str:
+    """The ``error`` in the body; "" for anything else."""
     try:
-        answer = msgspec.json.decode(ast.literal_eval(body))
-    except (*DECODE_ERRORS, ValueError, SyntaxError, TypeError):
+        answer = msgspec.json.decode(body)
+    except DECODE_ERRORS:
         return ""
     return str(answer.get("error", "")) if isinstance(answer, dict) else ""
+
+
+def _quoted(body: bytes) -> str:
+    """The text of a body that is no JSON, without its markup."""
+    text = printable(re.sub(r"<[^>]*>", " ", body[:_QUOTED_BYTES].decode("utf-8", "replace")).strip(), _QUOTED)
+    return f": {text}" if text else ""
 
 
 def _series(result: Any, query: str) -> list[Series]:

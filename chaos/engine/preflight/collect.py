@@ -127,7 +127,10 @@ def collect(
         api_server_addresses=server,
         jump_addresses=jump_hosts(connection.inventory, {node: _address(view, node) for node in required}),
         known_host_keys=known_host_keys(connection.inventory),
-        connection_risks=connection.kube.risks,
+        connection_risks=(
+            *connection.kube.risks,
+            *(settings.risks if (settings := connection.inventory.prometheus) else ()),
+        ),
         kubernetes=connection.version,
         hosts_are_targets=same_run,
         helper_namespaces=read_helper_namespaces(connection),

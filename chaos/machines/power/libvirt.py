@@ -25,9 +25,12 @@ from chaos.machines.power.cloud import load_sdk, maybe_carried_out, not_carried_
 _PAUSED, _OFF_STATES, _ON_STATES = 3, (5, 6), (1, 2, 3, 4, 7)
 
 
+DEFAULT_URI = "qemu:///system"
+
+
 class LibvirtPower(PowerSettings):
     kind: Literal["libvirt"] = Field(description="a domain of libvirt")
-    uri: str = Field("qemu:///system", description="of the daemon, as qemu+ssh://root@hypervisor/system")
+    uri: str = Field(DEFAULT_URI, description="of the daemon, as qemu+ssh://root@hypervisor/system")
     domain: str | None = Field(None, description="name or UUID; default: the Node's name")
 
     @property
@@ -131,6 +134,25 @@ class LibvirtControl:
             return find(self._name)
         except self._libvirt.libvirtError as error:
             raise not_carried_out(f"{self._label} is not found", error, "correct domain in power") from error
+
+
+def list_domains(uri: str = DEFAULT_URI) -> dict[str, str]:
+    """Names of all domains by UUID; none where the extra is missing or no daemon answers."""
+    try:
+        libvirt = load_sdk("libvirt", "libvirt")
+    except NodefallError:
+        return {}
+    libvirt.registerErrorHandler(lambda *_: None, None)
+    try:
+        connection = libvirt.openReadOnly(uri)
+    except libvirt.libvirtError:
+        return {}
+    try:
+        return {str(domain.UUIDString()).lower(): str(domain.name()) for domain in connection.listAllDomains()}
+    except libvirt.libvirtError:
+        return {}
+    finally:
+        connection.close()
 
 
 def _is_uuid(text: str) -> bool:

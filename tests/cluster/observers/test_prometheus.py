@@ -86,7 +86,7 @@ def test_invalid_responses(status: int, body: bytes, kind: type[NodefallError], 
 def test_no_server() -> None:
     with serving(KubeServer()) as port:
         pass
-    with pytest.raises(PrometheusUnavailable, match=f"Prometheus at http://127.0.0.1:{port}: ConnectionError"):
+    with pytest.raises(PrometheusUnavailable, match=f"Prometheus at http://127.0.0.1:{port}: connection refused"):
         PrometheusClient(f"http://127.0.0.1:{port}").query("up")
 
 

@@ -14,6 +14,7 @@ import yaml
 
 from chaos.cluster.observers.prometheus import PrometheusObserver
 from chaos.cluster.observers.promql import PrometheusClient, QueryRefused
+from chaos.cluster.observers.selectors import newest_of
 from chaos.core.assertion import Memo
 from chaos.core.decode import decode
 from chaos.core.probes import Query
@@ -93,6 +94,8 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Timeline]:
                 wait(observed, lambda: values(observed).count(2.0) >= 3)
                 with pytest.raises(QueryRefused, match="parse error"):
                     promql.query("count(up")
+                (age,) = promql.query(newest_of([query.query for query in QUERIES]))
+                assert age.values[0][1] is not None
                 server.kill()
                 wait(observed, lambda: bool(observed.open_windows()))
                 assert observed.clock.sleep(2)
@@ -142,7 +145,7 @@ def test_all_kubelets_of_the_lab_are_scraped(timeline: Timeline) -> None:
 
 
 def test_its_death_is_a_blind_window(timeline: Timeline) -> None:
-    (window,) = [blind for blind in timeline.blind_windows if blind.end is not None and "Connection" in blind.reason][
+    (window,) = [blind for blind in timeline.blind_windows if blind.end is not None and "connection" in blind.reason][
         -1:
     ]
     assert window.source == "prometheus"
@@ -185,7 +188,7 @@ class FakeContext:
 def test_the_metric_assertion_reads_samples_and_blind_windows(timeline: Timeline) -> None:
     params = ASSERTION.params.model_validate({"query": "kubelets", "at-least": 2})
     (subject,) = ASSERTION.subjects(params, FakeContext(timeline)).subjects
-    (window,) = [blind for blind in timeline.blind_windows if "Connection" in blind.reason][-1:]
+    (window,) = [blind for blind in timeline.blind_windows if "connection" in blind.reason][-1:]
     assert window.end is not None
     before, inside = subject.signal.at(window.start), subject.signal.at((window.start + window.end) / 2)
     assert (before.value, inside.value) == (None, None), "it was last seen when the window begins"

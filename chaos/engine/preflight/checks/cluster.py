@@ -24,7 +24,7 @@ from chaos.engine.preflight.check import Diagnosis, Severity, check, list_error_
 def api_connection(observations: ClusterObservations) -> Iterator[Diagnosis]:
     """Without verification, whoever is on the way can read the credentials and forge the API server's answers."""
     for risk in observations.connection_risks:
-        yield warning(risk, "name its CA in the kubeconfig, and set NO_PROXY for it")
+        yield warning(risk, "name its CA, set NO_PROXY for it, and correct keys of the kubeconfig that have no effect")
     if not observations.connection_risks:
         yield ok("it is verified")
 
