@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from chaos.core.errors import BadInput, NodefallError, bad_input
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.core.trusted_files import refuse_untrusted_file
 
 _lock = threading.Lock()

@@ -21,8 +21,8 @@ from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import FactCheck, UndoState
 from chaos.core.api_path import resource_path
 from chaos.core.field_types import NAME
+from chaos.core.redaction import redact_json
 from chaos.core.store.journal_format import EntryKey, PendingUndo, decode_pending
-from chaos.core.text import redact_json
 
 PREFIX = "nodefall-run-"
 FORMAT = 2  # of this version; 1 had commands

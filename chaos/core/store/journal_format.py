@@ -10,7 +10,8 @@ from msgspec import Struct, structs
 from chaos.core.action import FactCheck, Undo, UndoState
 from chaos.core.errors import NodefallError
 from chaos.core.legacy import upgrade_undo
-from chaos.core.text import on_node, redact_json
+from chaos.core.redaction import redact_json
+from chaos.core.text import on_node
 
 # Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
 _FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chaos.core import text as redaction
+from chaos.core import redaction
 from chaos.core.timeline import Entry
 from chaos.core.verdict import Status, Verdict
 from chaos.engine.progress import NullProgress
