@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from chaos.core.action import FactCheck, Undo, UndoState
+from chaos.core.duration import Moment
 from chaos.core.errors import NodefallError
 from chaos.core.legacy import upgrade_undo
 from chaos.core.redaction import redact_json
@@ -30,7 +31,7 @@ class PendingUndo(Struct, frozen=True):
     action: str
     node: str
     undo: Undo
-    t: float
+    t: Moment
     identity: tuple[FactCheck, ...] = ()
     state: UndoState | None = None
 
@@ -52,7 +53,7 @@ class AcceptedMachine(Struct, frozen=True):
     node: str
     identity: tuple[FactCheck, ...]
     was: tuple[FactCheck, ...]
-    t: float
+    t: Moment
     by: str
 
     def apply(self, entry: PendingUndo) -> PendingUndo:

@@ -192,7 +192,7 @@ def origin(server: LiveServer) -> str:
     return server.url.rstrip("/").rpartition("/")[0]
 
 
-def test_the_page_has_a_strict_policy_and_gives_its_token_to_nobody(server: LiveServer) -> None:
+def test_the_page_has_a_strict_policy_and_keeps_its_token(server: LiveServer) -> None:
     """A cookie would go to every server on another port of this machine, also to those of other users."""
     found = Answer(server, "GET", f"/{token(server)}/")
     assert found.status == 200
@@ -262,7 +262,7 @@ def test_denied_with_the_token(
     assert stops == []
 
 
-def test_a_cookie_admits_nobody(server: LiveServer) -> None:
+def test_a_cookie_admits_no_one(server: LiveServer) -> None:
     port = origin(server).rpartition(":")[2]
     assert Answer(server, "GET", "/events", Cookie=f"nodefall-{port}={token(server)}").status == 401
 
