@@ -5,6 +5,7 @@ A recording that another process is writing is read as it grows, frame by frame.
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -177,13 +178,14 @@ class _Bytes:
 
     def _unzip(self, data: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
         unzip, size = zlib.decompressobj(GZIP_WBITS), 0
+        most = _MAX_EXPANSION * os.fstat(self.file.fileno()).st_size + _MAX_EXPANDED
         while data:
             try:
                 plain = unzip.decompress(data, _CHUNK)  # a few zeroed bytes may stand for a thousand times as many
             except zlib.error as error:
                 raise bad_input(self.name, f"is damaged: {error}") from error
             size += len(plain)
-            if size > _MAX_EXPANSION * self.file.tell() + _MAX_EXPANDED:
+            if size > most:
                 raise bad_input(self.name, f"expands to more than {_MAX_EXPANSION} times its size")
             yield plain
             data = unzip.unconsumed_tail or unzip.unused_data
