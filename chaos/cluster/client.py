@@ -25,6 +25,7 @@ from chaos.core.api_path import refuse_unsafe_path
 from chaos.core.errors import NodefallError, bad_input
 from chaos.core.labels import FIELD_MANAGER
 from chaos.core.ports import Response
+from chaos.core.redaction import register_secret
 
 # Wall seconds.
 _CONNECT_TIMEOUT = 5.0
@@ -215,6 +216,7 @@ class ApiClient:
         now = time.monotonic()
         if owner is not client or now - since > _CREDENTIALS_PERIOD:
             _, _, headers, _, _ = client.param_serialize("GET", path, auth_settings=["BearerToken"])
+            register_secret(headers.get("authorization", "").removeprefix("Bearer "))  # a plug-in may have a new one
             headers |= {"User-Agent": FIELD_MANAGER, "Accept": "application/json"}
             self._credentials = now, client, headers
         return headers
