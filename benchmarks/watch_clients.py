@@ -30,8 +30,8 @@ from chaos.core.decode import decode
 from chaos.core.kube import RESOURCES, Pod
 from chaos.core.ports import Observer, Sink
 from chaos.core.recording import BOOKMARK, LIST, DecodedEntry, RecordingEntry
+from chaos.core.redaction import register_secret
 from chaos.core.store.recording_writer import RecordingWriter
-from chaos.core.text import register_secret
 from chaos.engine.live_judge import LiveJudge
 from chaos.engine.recorder import Recorder
 from chaos.verdicts.judge.context import Options

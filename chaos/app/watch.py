@@ -21,6 +21,7 @@ from chaos.cluster.observers.cluster import ClusterObservers
 from chaos.core.decode import decode
 from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.experiment import Experiment
+from chaos.core.files import read_regular
 from chaos.core.inventory import Inventory
 from chaos.core.labels import RUN_LABEL
 from chaos.core.legacy import decode_plan
@@ -63,7 +64,7 @@ def open_watched(directory: Path) -> WatchedRun:
     run_directory.refuse_untrusted(directory)
     info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
     try:
-        plan = decode_plan((directory / run_directory.PLAN).read_bytes())
+        plan = decode_plan(read_regular(directory / run_directory.PLAN))
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(f"{directory / run_directory.PLAN} cannot be read: {error}") from error
     experiment = load_stored_experiment(directory / run_directory.EXPERIMENT)

@@ -145,7 +145,7 @@ def _describe_bug(error: BaseException) -> str:
     import tempfile  # noqa: PLC0415 - slow, and seldom needed
     import traceback  # noqa: PLC0415
 
-    from chaos.core.text import redact  # noqa: PLC0415
+    from chaos.core.redaction import redact  # noqa: PLC0415
 
     text = "".join(traceback.format_exception(error))
     summary = " ".join(redact(f"{type(error).__name__}: {error}").split())[:300]  # redact before cutting a secret

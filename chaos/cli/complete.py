@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 import chaos
 from chaos.core.errors import NodefallError, UsageError
+from chaos.core.files import open_regular
 
 _PACKAGE = Path(chaos.__file__).parent
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -172,7 +173,7 @@ def _entries(folder: Path) -> list[Path]:
 def _kind_of(path: Path) -> str:
     """The kind of a document by its text, "" if there is none. The file is not parsed: completion must be quick."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(_HEAD_BYTES)
     except OSError:
         return ""

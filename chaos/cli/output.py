@@ -15,7 +15,8 @@ import click
 
 from chaos.core.errors import Exit, Refused, UsageError
 from chaos.core.files import private_opener
-from chaos.core.text import escape_control, escape_for_encoding, redact, redact_bytes
+from chaos.core.redaction import redact, redact_bytes
+from chaos.core.text import escape_control, escape_for_encoding
 
 OUTPUT = "chaos.cli.output"  # key in the metadata of a click context: json or yaml
 _CLOSED_PIPES: set[int] = set()

@@ -20,7 +20,7 @@ from chaos.cluster.kubeconfig import ClusterEntry, ContextEntry, Kubeconfig, Use
 from chaos.cluster.kubeconfig_checks import find_problems
 from chaos.cluster.proxies import Proxy, find_proxy
 from chaos.core.errors import BadInput, NodefallError, bad_input
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.core.trusted_files import read_trusted
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -20,7 +20,7 @@ from chaos.cluster.kubeconfig import UserEntry
 from chaos.core.errors import bad_input
 from chaos.core.files import missing_file_hint
 from chaos.core.labels import FIELD_MANAGER
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.core.trusted_files import read_trusted
 
 Headers = tuple[tuple[str, str], ...]  # some names occur more than once

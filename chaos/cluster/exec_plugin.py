@@ -24,7 +24,8 @@ from chaos.cluster.go_yaml import load_yaml
 from chaos.cluster.kubeconfig import ExecEntry
 from chaos.core.clock.system import wall_time
 from chaos.core.errors import BadInput, NodefallError
-from chaos.core.text import printable, register_secret
+from chaos.core.redaction import register_secret
+from chaos.core.text import printable
 
 _TIMEOUT = 120.0  # wall seconds for the program
 _PAUSE = 10.0  # wall seconds between runs that fail, or that the API server's refusals cause

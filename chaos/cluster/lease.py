@@ -56,7 +56,7 @@ class LeaseRecord(Struct, frozen=True):
         """Seconds since the renewal, by the holder's clock and by ours; very large if the time is unknown."""
         try:
             return wall - datetime.fromisoformat(self.renewed).astimezone(UTC).timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):  # anybody may have written it
             return wall
 
     def is_recent(self, wall: float) -> bool:

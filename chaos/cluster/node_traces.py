@@ -24,7 +24,7 @@ from chaos.core.labels import NODE_EVENT_NAMESPACE
 from chaos.core.node_mark import PREFIX, FoundMark, found_marks
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import KubeApi, Response
-from chaos.core.text import redact
+from chaos.core.redaction import redact
 
 INJECTED, UNDONE = "NodefallInjected", "NodefallUndone"
 _EVENTS = resource_path("v1", "events", NODE_EVENT_NAMESPACE)

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from msgspec import Struct
 
 from chaos.core.errors import bad_input
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 _HOST = re.compile(r"[\w.:%-]+")

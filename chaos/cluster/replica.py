@@ -20,9 +20,10 @@ from msgspec import Struct
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import FactCheck, UndoState
 from chaos.core.api_path import resource_path
+from chaos.core.duration import Moment
 from chaos.core.field_types import NAME
+from chaos.core.redaction import redact_json
 from chaos.core.store.journal_format import EntryKey, PendingUndo, decode_pending
-from chaos.core.text import redact_json
 
 PREFIX = "nodefall-run-"
 FORMAT = 2  # of this version; 1 had commands
@@ -52,7 +53,7 @@ class ReplicaEntry(Struct, frozen=True):
     step: str
     action: str
     node: str
-    t: float
+    t: Moment
     state: UndoState | None = None
     identity: tuple[FactCheck, ...] = ()
     commands: tuple[str, ...] = ()

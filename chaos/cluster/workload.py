@@ -51,7 +51,9 @@ def workload_state(workload: Sequence[KubeCommand]) -> WorkloadState:
     named = [(path, metadata) for path, metadata in objects if "name" in metadata]
     return WorkloadState(
         priority_classes=any(command.path == PRIORITY_CLASSES for command in workload),
-        finalizers=tuple(object_path(path, metadata["name"]) for path, metadata in named if metadata.get("finalizers")),
+        finalizers=tuple(
+            object_path(path, str(metadata["name"])) for path, metadata in named if metadata.get("finalizers")
+        ),
     )
 
 

@@ -71,7 +71,7 @@ def field(obj: Any, pointer: str) -> Any:
     for part in pointer.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(obj, list):
-            obj = obj[int(name)] if name.isdigit() and int(name) < len(obj) else None
+            obj = obj[int(name)] if name in map(str, range(len(obj))) else None
         else:
             obj = obj.get(name) if isinstance(obj, dict) else None
     return obj

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
-from chaos.core.kube import Event, Lease
+from chaos.core.kube import Event, Lease, version_number
 from chaos.core.recording import USUAL_LAG, BlindWindow, Currency
 from chaos.core.time_bounds import OrderBounds, newest_time, source_time
 
@@ -67,7 +67,8 @@ class _Source:
 
     def note_behind(self, proof: Currency) -> None:
         """Take the objects that are behind by a proof, and the first list that knew more of each."""
-        listed = float(proof.version) if proof.version.isdecimal() else math.inf
+        number = version_number(proof.version)
+        listed = math.inf if number is None else float(number)
         self.behind = {uid: self.behind.get(uid, self.until) for uid in proof.behind}
         self.contradicted = {uid: self.contradicted.get(uid, listed) for uid in proof.behind}
 
@@ -126,9 +127,9 @@ class CurrencyLog:
             known.complete = max(known.complete, proof.complete)
             if proof.until - known.current_until > _NOTABLE_LAG:
                 known.note_lag(known.current_until, proof.until)
-        if proof.version.isdecimal():
+        if (number := version_number(proof.version)) is not None:
             for bounds in (known.shared, known.own):
-                bounds.add_read(int(proof.version), proof.read, t)
+                bounds.add_read(number, proof.read, t)
             self.slowest = max(self.slowest, t - proof.read)
 
     def interval(self, source: str, obj: Any, order: int, t: float, *, is_new: bool = False) -> tuple[float, float]:
@@ -189,7 +190,7 @@ class CurrencyLog:
 
     def note_event(self, seq: int, event: Event, t: float) -> None:
         """Remember how late an Event may be: its entry is no version."""
-        order = int(event.metadata.resource_version) if event.metadata.resource_version.isdecimal() else 0
+        order = version_number(event.metadata.resource_version) or 0
         self._event_seqs.append(seq)
         self._event_earliest.append(self.interval(_EVENTS, event, order, t)[0])
 
@@ -282,4 +283,5 @@ class CurrencyLog:
 
 def _listed(proof: Currency) -> float:
     """The resourceVersion of the list that proves ``until``; infinite if that is another, or not comparable."""
-    return int(proof.version) if proof.read == proof.until and proof.version.isdecimal() else math.inf
+    number = version_number(proof.version)
+    return math.inf if number is None or proof.read != proof.until else number

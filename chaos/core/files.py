@@ -93,8 +93,13 @@ def absolute_paths(text: str, folder: Path) -> str:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """An ``opener`` for :func:`open`. Symbolic links are not followed. Raises OSError."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW, FILE_MODE)
+    """An ``opener`` for :func:`open`. Symbolic links are not followed, and pipes not waited for. Raises OSError."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, FILE_MODE)
+    try:
+        _refuse_irregular(os.fstat(descriptor).st_mode)
+    except OSError:
+        os.close(descriptor)
+        raise
     with suppress(OSError):  # not the owner of an existing file
         os.fchmod(descriptor, FILE_MODE)
     return descriptor

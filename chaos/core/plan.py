@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from chaos.core.action import FactCheck, FailsafeTimer, Undo, UndoState
 from chaos.core.command import Command
+from chaos.core.duration import Moment
 from chaos.core.text import on_node
 
 RUN_ID = "[a-z0-9][a-z0-9-]{0,99}"  # a pattern
@@ -69,7 +70,7 @@ class Plan(Struct, frozen=True):
     experiment: str
     experiment_hash: str
     cluster_uid: str
-    created: float
+    created: Moment
     seed: int
     targets: tuple[PlannedTarget, ...]
     steps: tuple[PlannedStep, ...]

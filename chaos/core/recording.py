@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from chaos.core.duration import Moment
+
 FORMAT = 1
 LIST, ADDED, MODIFIED, DELETED, BOOKMARK = "LIST", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
 ERROR = "ERROR"  # of a watch: its object is a Status, and it is not recorded
@@ -79,13 +81,13 @@ class RecordingEntry(Struct, omit_defaults=True):
     begin of a reading that took long.
     """
 
-    t: float
+    t: Moment
     kind: str
     type: str
     object: Raw
     node: str | UnsetType = UNSET
     note: str | UnsetType = UNSET
-    since: float | UnsetType = UNSET
+    since: Moment | UnsetType = UNSET
 
 
 class DecodedEntry(RecordingEntry, dict=True):
@@ -181,8 +183,8 @@ class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
     it, or are on one side only, None if that is unknown; no other object that was known before has changed.
     """
 
-    start: float
-    end: float | None = None
+    start: Moment
+    end: Moment | None = None
     reason: str = "no reason was recorded"
     source: str = ""
     changed: list[str] | None = None

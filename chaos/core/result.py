@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from chaos.core.action import ProofStatus
+from chaos.core.duration import Moment
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 
@@ -40,8 +41,8 @@ class StepResult(Struct, frozen=True):
     step: str
     action: str
     node: str
-    begin: float | None
-    returned: float | None
+    begin: Moment | None
+    returned: Moment | None
     delivery: str
     command: str
     proof_status: ProofStatus
@@ -74,8 +75,8 @@ class ForeignFault(Struct, frozen=True):
     kind: str  # a ForeignKind of the judge
     text: str
     by: str
-    at: float
-    since: float
+    at: Moment
+    since: Moment
     evidence: tuple[int, ...] = ()
 
 
@@ -116,8 +117,8 @@ class RunResult(Struct, frozen=True):
     simulated: bool
     kubernetes: str
     cluster_uid: str
-    started: float
-    ended: float
+    started: Moment
+    ended: Moment
     targets: dict[str, tuple[str, ...]]
     steps: tuple[StepResult, ...]
     steady_state: tuple[Verdict, ...]

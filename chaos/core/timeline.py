@@ -23,6 +23,7 @@ from chaos.core.kube import (
     VolumeAttachment,
     Workload,
     is_helper,
+    version_number,
 )
 from chaos.core.logs import EntryLog, EventLog, Holder, StoredEvent
 from chaos.core.packing import FEW, PAUSE, Packer, Packing, Sharing
@@ -154,7 +155,7 @@ def _append(timeline: Timeline, histories: dict[Any, History[Any]], key: object,
     timeline.sharing.share(entry.object, before)
     is_new = before is None or before.metadata.uid != metadata.uid
     is_stale = is_deleted and entry.note  # its resourceVersion is that of a state before the deletion
-    order = int(metadata.resource_version) if metadata.resource_version.isdecimal() and not is_stale else 0
+    order = 0 if is_stale else version_number(metadata.resource_version) or 0
     earliest, latest = timeline.currency.interval(entry.kind, entry.object, order, entry.t, is_new=is_new)
     if timeline.currency.losses:
         timeline.blind_windows = [*timeline.blind_windows, *timeline.currency.losses]
@@ -222,7 +223,7 @@ def _add_event(timeline: Timeline, entry: Entry) -> Holder:
 
 
 def _add_metrics(timeline: Timeline, entry: Entry) -> None:
-    status = int(entry.type) if entry.type.isdigit() else 0
+    status = version_number(entry.type) or 0
     timeline.metrics.setdefault(entry.node, []).append(Scrape(entry.t, entry.seq, status, entry.object))
 
 

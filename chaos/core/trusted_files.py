@@ -1,4 +1,4 @@
-"""Files that can cause a command, a connection or a change: read only if nobody else can write or replace them.
+"""Files that can cause a command, a connection or a change: read only if no one else can write or replace them.
 
 Trusted are root, this user, and the user who ran sudo. No other user may own the file or a link to it, write it by its
 mode or its ACL, or replace it in its directory. The path is walked by descriptors: what is checked is what is read.
@@ -150,7 +150,7 @@ def _trusted_users() -> set[int]:
 def _acl_writers(descriptor: int, status: os.stat_result) -> tuple[set[int], set[int]]:
     """Users and groups that may write a file whose mode lets a group write, by its ACL if it has one."""
     try:
-        data = os.getxattr(f"/proc/self/fd/{descriptor}", _ACL)  # O_PATH has no attributes of its own
+        data = os.getxattr(f"/proc/self/fd/{descriptor}", _ACL)  # it may be open with O_PATH, which reads no attributes
     except OSError as error:
         if error.errno in (errno.ENODATA, errno.EOPNOTSUPP):
             return set(), {status.st_gid}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from chaos.core.errors import BadInput, Problem, bad_input
+from chaos.core.kube_names import DNS_LABEL, OBJECT_NAME
 from chaos.documents.document import read_text
 from chaos.documents.problems import Cursor, ErrorCollector
 from chaos.documents.yaml_tree import (
@@ -30,6 +32,15 @@ SelfSubjectRulesReview ServiceCIDR StorageClass StorageVersionMigration SubjectA
 ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment
 VolumeAttributesClass
 """
+# A name as apimachinery's path segments, which those of RBAC are.
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}"
+_PARTS = {
+    ("apiVersion",): (rf"(?:{OBJECT_NAME}/)?v[0-9][a-z0-9]*", "an apiVersion"),
+    ("kind",): (r"[A-Z][A-Za-z0-9]{0,62}", "a kind"),
+    ("metadata", "name"): (_NAME, "a name of an object"),
+    ("metadata", "generateName"): (_NAME, "the begin of a name"),
+    ("metadata", "namespace"): (DNS_LABEL, "a name of a namespace"),
+}
 _CLUSTER_KINDS = frozenset(_CLUSTER_KIND_NAMES.split())
 
 
@@ -110,6 +121,10 @@ def _check_object(manifest: Cursor) -> None:
     if kind.text == "List":
         kind.report("a List needs items", "add them, or remove it")
     metadata = manifest.get("metadata")
+    for part, (pattern, what) in _PARTS.items():  # they become parts of a path
+        cursor = manifest.get(*part)
+        if cursor.text and not re.fullmatch(pattern, cursor.text):
+            cursor.report(f"{cursor.text[:80]!r} is not {what}")
     if not (metadata.get("name").text or metadata.get("generateName").text):
         manifest.report("a Kubernetes object needs metadata.name")
 

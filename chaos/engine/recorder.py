@@ -11,7 +11,7 @@ import msgspec
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import Clock
 from chaos.core.recording import FORMAT, ActionRecord, EntryKind, RecordingEntry, moved
-from chaos.core.text import redact_json
+from chaos.core.redaction import redact, redact_json
 from chaos.core.timeline import Entry, Timeline
 
 DecodeFunc = Callable[[RecordingEntry, int], Entry | None]
@@ -47,9 +47,10 @@ class Recorder:
         """Record ``entry``. Secrets are redacted before recording."""
         data = bytes(entry.object)
         redacted = redact_json(data)
-        if redacted is not data:  # what was decoded has the secret, too
+        note = redact(entry.note) if isinstance(entry.note, str) else entry.note
+        if redacted is not data or note != entry.note:  # what was decoded has the secret, too
             raw = msgspec.Raw(redacted)
-            entry = RecordingEntry(entry.t, entry.kind, entry.type, raw, entry.node, entry.note, entry.since)
+            entry = RecordingEntry(entry.t, entry.kind, entry.type, raw, entry.node, note, entry.since)
         with self._lock:
             entry = self._in_order(entry)
             decoded = self._decode(entry, self._seq)

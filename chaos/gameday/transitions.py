@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from chaos.core.errors import Refused
-from chaos.core.text import redact
+from chaos.core.redaction import redact
 from chaos.gameday.events import Undelivered
 from chaos.gameday.state import (
     Approval,

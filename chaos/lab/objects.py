@@ -74,8 +74,8 @@ def set_condition(obj: Object, new: Object, now: str) -> None:
     status["conditions"] = conditions = list(status.get("conditions") or ())
     for index, old in enumerate(conditions):
         if old["type"] == new["type"]:
-            changed = old["status"] != new["status"]
-            conditions[index] = {**new, "lastTransitionTime": now if changed else old["lastTransitionTime"]}
+            since = old.get("lastTransitionTime") if old["status"] == new["status"] else None
+            conditions[index] = {**new, "lastTransitionTime": since or now}
             return
     conditions.append({**new, "lastTransitionTime": now})
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chaos.core.errors import BadInput, NodefallError, Refused, Unreachable
 from chaos.core.field_types import Secret
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.core.trusted_files import read_trusted, refuse_untrusted_file
 
 COMMAND_TIMEOUT = 30  # seconds of wall time

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from chaos.core.errors import UsageError, bad_input
-from chaos.core.files import missing_file_hint
+from chaos.core.files import missing_file_hint, read_regular
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
@@ -96,7 +96,7 @@ def _expected(loaded: _Loaded, options: CompareOptions) -> Expected:
     if options.prediction:
         path = options.prediction
         try:
-            data = path.read_bytes()
+            data = read_regular(path)
         except OSError as error:
             hint = missing_file_hint(path) if not path.exists() else ""
             raise bad_input(str(path), f"cannot be read: {error.strerror}", hint) from error
@@ -138,7 +138,7 @@ def _experiment_file(directory: Path, name: str) -> Path:
     try:
         source = Path(run_directory.load(directory, run_directory.PLAN, _Planned).source)
         is_there = source.is_file()
-        is_same = is_there and source.read_bytes() == copy.read_bytes()
+        is_same = is_there and read_regular(source) == read_regular(copy)
     except (UsageError, OSError):
         return copy
     if is_there and not is_same:

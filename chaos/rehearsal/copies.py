@@ -18,7 +18,7 @@ from chaos.cluster.snapshot.whatif.changes import Change, apply_changes, parse_c
 from chaos.core.api_fact import PseudoFact
 from chaos.core.decode import decode
 from chaos.core.errors import UsageError, bad_input
-from chaos.core.files import missing_file_hint
+from chaos.core.files import missing_file_hint, read_regular
 from chaos.core.kube import RESOURCES
 from chaos.core.lab_settings import Lab
 from chaos.core.recording import EntryKind, RecordingEntry
@@ -82,7 +82,7 @@ def lab_source(lab: Lab, name: str) -> Source:
 def snapshot_source(path: Path, changes: Sequence[Change] = ()) -> Source:
     """The copy of a cluster, after ``changes``. Raises BadInput, UsageError."""
     snapshot = _read(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256(read_regular(path)).hexdigest()
     missing = [f"{item['what']}: {item['why']}" for item in snapshot.header.get("missing", ())]
     _check(snapshot, path)
     contents = _contents_of(snapshot)

@@ -25,7 +25,7 @@ from chaos.cluster.client import connect
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.node_traces import NodeEvents
 from chaos.cluster.replica import RunIdentity, Signer
-from chaos.core import text as redaction
+from chaos.core import redaction
 from chaos.core.action import FactCheck, ProofStatus, Undo, UndoStep
 from chaos.core.command import HostCommand, KubeCommand
 from chaos.core.decode import decode
@@ -85,8 +85,7 @@ def by_kubeconfig(folder: Path, secret: str) -> None:
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_secrets", set())
-    monkeypatch.setattr(redaction, "_pattern", None)
+    monkeypatch.setattr(redaction, "_known", redaction.Known())
 
 
 def all_outputs(folder: Path, text: str) -> Iterator[bytes]:

@@ -75,7 +75,9 @@ def test_experiments_that_only_use_the_api_need_no_rule(tmp_path: Path) -> None:
     assert text == "# No sudo is needed: these experiments use no host.\n"
 
 
-@pytest.mark.parametrize("user", ["a b", "ALL=(ALL) ALL #", "%wheel", "a,b", "x\nroot", "#0", "+x"])
+@pytest.mark.parametrize(
+    "user", ["a b", "ALL=(ALL) ALL #", "%wheel", "a,b", "x\nroot", "#0", "+x", "ALL", "ADMINS", "A_1"]
+)
 def test_a_login_that_sudoers_cannot_express(tmp_path: Path, user: str) -> None:
     path = inventory(tmp_path, {"n1": {"user": user}})
     with pytest.raises(UsageError, match="sudoers cannot express the login"):

@@ -13,6 +13,7 @@ from chaos.cluster.client import connect
 from chaos.cluster.cluster_state import cluster_uid, server_is_loopback, server_version
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
 from chaos.core.errors import BadInput, Exit, NodefallError
+from chaos.core.redaction import redact
 from tests.kit.misbehaving import KubeServer, kubeconfig, plain_api, serving
 from tests.kit.tls_authority import DAY, NOW, Authority
 
@@ -43,6 +44,7 @@ def test_requests_carry_the_token_and_return_every_status(tmp_path: Path, author
         with pytest.raises(KubeRejected, match="503"):
             api.probe(5)
     assert all(headers["authorization"] == "Bearer secret" for headers in state.headers)
+    assert redact("token: secret") == "token: ***"
     assert ("/full", {"a": "x y"}) in state.requests
     assert ("/nowhere", {"fieldManager": "nodefall"}) in state.requests
     assert ("/nowhere", {"labelSelector": "a=1", "fieldManager": "nodefall"}) in state.requests

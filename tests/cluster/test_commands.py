@@ -11,6 +11,7 @@ import pytest
 from chaos.cluster.commands import KubeTransport, merge_taints
 from chaos.cluster.errors import KubeUnreachable
 from chaos.core.command import (
+    ApiCommand,
     Delivery,
     DrainRules,
     KubeCommand,
@@ -22,6 +23,8 @@ from chaos.core.command import (
     is_success,
 )
 from chaos.core.drain_filter import select_pods
+from chaos.core.errors import Refused
+from chaos.core.permission import Permission
 from chaos.core.ports import Response
 from tests.kit.fakes import FakeClock, FakeKube
 
@@ -323,3 +326,25 @@ def test_evidence_of_a_response() -> None:
     assert transport.send(command).evidence == {"/spec/replicas": 2, "/none": None}
     refused = transport.send(command)
     assert (refused.exit, refused.stderr, refused.evidence) == (422, "the API server answered 422: no", {})
+
+
+def test_a_command_beyond_the_permissions_is_not_sent() -> None:
+    """Each request of a command is compared right before it is sent, those about pods that were just listed, too."""
+    clock = FakeClock()
+    pod = {"metadata": {"name": "../../secrets/x?y=", "namespace": "a", "uid": "u"}}
+    kube = Kube(clock, {"GET /api/v1/namespaces/a/pods": [response(200, {"items": [pod]})]})
+    transport = KubeTransport(kube, clock)
+    selector = PodSelector(namespace="a", selector="app=web")
+    commands: dict[str, ApiCommand] = {
+        "PATCH /x": KubeCommand("PATCH", "/x", {}),
+        "PATCH /api/v1/nodes/n1": KubeCommand("PATCH", "/api/v1/nodes/n1", {}),
+        "delete pods/status": PodsCommand(PodVerb.MARK_DISRUPTION, selector),
+        "other namespace": PodsCommand(PodVerb.DELETE, PodSelector(namespace="b", selector="app=web")),
+        "no path": PodsCommand(PodVerb.DELETE, selector),
+    }
+    permissions = [Permission("", "pods", verb, "a") for verb in ("list", "get", "delete")]
+    with transport.limited_to(permissions):
+        for command in commands.values():
+            with pytest.raises(Refused, match="not sent"):
+                transport.send(command)
+    assert [what for _, what, _ in kube.log if not what.startswith("GET")] == []

@@ -217,3 +217,13 @@ def test_a_lease_is_what_was_written() -> None:
 def test_missing_fields_have_defaults() -> None:
     assert parse({"metadata": {"resourceVersion": "3"}, "spec": None}) == LeaseRecord("3")
     assert parse({}) == LeaseRecord("")
+
+
+@pytest.mark.parametrize(
+    "renewed",
+    ["9999-12-31T23:59:59.999999-23:59", "0001-01-01T00:00:00+23:59", "0000-01-01T00:00:00Z", "", "now", "2026-13-01"],
+)
+def test_a_renewal_at_no_time_is_not_recent(renewed: str) -> None:
+    """Whoever can write Leases can write any text there."""
+    record = parse({"metadata": {"resourceVersion": "3"}, "spec": {"holderIdentity": "x", "renewTime": renewed}})
+    assert not record.is_surely_recent(1_795_000_000.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -112,3 +113,14 @@ def test_a_start_that_is_no_time_is_an_error(started: float) -> None:
     """It becomes the name of a directory."""
     data = encode_replica(structs.replace(IDENTITY, started=started), [ENTRY])
     assert "which is no time" in replica(data).error
+
+
+@pytest.mark.parametrize("t", ["1e300", "-1e15", "9" * 400])
+def test_an_operation_at_no_time_is_unreadable(t: str) -> None:
+    """Commands show its date."""
+    data = signed()
+    changed = re.sub(r'"t":[0-9.e+]+', f'"t":{t}', data["entries.json"])
+    assert changed != data["entries.json"]
+    found = replica(data | {"entries.json": changed})
+    assert found.error
+    assert found.has_pending

@@ -1,4 +1,4 @@
-"""Files that another user of this machine can write or replace, tried as that user, and those that nobody else can."""
+"""Files that another user of this machine can write or replace, tried as that user, and those that no one else can."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from chaos.core.registry import PluginRegistry, discover
 from chaos.documents.experiment import load_experiment
 from chaos.documents.gameday import load_game_day
 from chaos.documents.inventory import load_inventory
-from chaos.documents.manifests import load_manifests
+from chaos.documents.manifests import load_manifests, load_objects
 from chaos.documents.schema import json_schema
 from chaos.documents.yaml_tree import compose, resolve, to_builtins
 from chaos.machines.power.redfish import RedfishPower
@@ -441,3 +441,23 @@ def test_a_timing_a_baseline_and_a_slack_load(tmp_path: Path) -> None:
     cluster = load_inventory(inventory).cluster
     assert cluster is not None
     assert cluster.slack == 1.5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{apiVersion: v1, kind: Pod, metadata: {name: '../../x?y='}}", "is not a name of an object"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: ..}}", "is not a name of an object"),
+        ("{apiVersion: v1, kind: Pod, metadata: {generateName: a/b}}", "is not the begin of a name"),
+        ("{apiVersion: ../../apis/apps/v1, kind: Pod, metadata: {name: x}}", "is not an apiVersion"),
+        ("{apiVersion: v1/namespaces/x, kind: Pod, metadata: {name: x}}", "is not an apiVersion"),
+        ("{apiVersion: v1, kind: Pod/../x, metadata: {name: x}}", "is not a kind"),
+        ("{apiVersion: v1, kind: namespace, metadata: {name: x}}", "is not a kind"),
+    ],
+)
+def test_no_name_in_a_manifest_becomes_a_path(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "workload.yaml"
+    path.write_text(text)
+    for load_all in (load_manifests, load_objects):
+        with pytest.raises(BadInput, match=message):
+            load_all([path])

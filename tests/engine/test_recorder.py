@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.core import text as redaction
+from chaos.core import redaction
 from chaos.core.decode import decode
 from chaos.core.kube import Metadata, Pod
 from chaos.core.recording import DecodedEntry, RecordingEntry
@@ -104,9 +104,7 @@ def test_an_object_that_was_decoded_already_is_not_decoded_again() -> None:
 
 
 def test_a_secret_is_redacted_in_what_was_decoded_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_needles", ())
-    monkeypatch.setattr(redaction, "_secrets", set())
-    monkeypatch.setattr(redaction, "_pattern", None)
+    monkeypatch.setattr(redaction, "_known", redaction.Known())
     redaction.register_secret("hunter2-secret")
     written: list[RecordingEntry] = []
     recorder = Recorder(decode, clock_at(5), written.append)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from chaos.core.errors import Refused
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.gameday import transitions
 from chaos.gameday.document import MAX_RUNS, GameDay
 from chaos.gameday.events import EventKind, Undelivered

@@ -17,8 +17,9 @@ from chaos.api.pytest import RUNNER
 from chaos.app.run.results import Run
 from chaos.core.errors import BadInput, Exit, NodefallError, RequirementUnmet, UsageError
 from chaos.core.inventory import Inventory
+from chaos.core.redaction import redact
 from chaos.core.store.process_lock import blocking_lock
-from chaos.core.text import on_node, redact
+from chaos.core.text import on_node
 from chaos.core.verdict import Status, Verdict
 from chaos.documents.inventory import as_inventory, load_inventory
 from chaos.engine.load import LoadedExperiment

@@ -17,7 +17,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError
 from chaos.core.field_types import Secret
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.gameday.document import (
     AlertmanagerReceiver,
     ChatReceiver,

@@ -17,11 +17,11 @@ from chaos.core.duration import known_fact, parse_duration
 from chaos.core.errors import Exit, Refused, UsageError, bad_input
 from chaos.core.files import write_private
 from chaos.core.plan import Plan
+from chaos.core.redaction import redact
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.recording_writer import RecordingWriter
-from chaos.core.text import redact
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status
 from chaos.engine.connection import ClusterConnection, cluster_identity

@@ -12,6 +12,7 @@ from chaos.cluster import journal_mirror
 from chaos.cluster.replica import PendingRun
 from chaos.cluster.workload import WorkloadState, removal
 from chaos.core.errors import Refused, UsageError, bad_input
+from chaos.core.files import read_regular
 from chaos.core.inventory import Inventory
 from chaos.core.legacy import decode_plan
 from chaos.core.plan import Plan, PlannedStep
@@ -27,7 +28,7 @@ from chaos.engine.session import WORKLOAD
 def load_plan(directory: Path) -> Plan | None:
     """The run's plan, None if it is missing or damaged."""
     try:
-        return decode_plan((directory / PLAN).read_bytes())
+        return decode_plan(read_regular(directory / PLAN))
     except (OSError, *RECORD_ERRORS):
         return None
 

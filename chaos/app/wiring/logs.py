@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from chaos.core.files import private_opener
-from chaos.core.text import redact
+from chaos.core.redaction import redact
 
 DEBUG_LOG = "debug.log"
 MAX_BYTES = 10 << 20  # of one file

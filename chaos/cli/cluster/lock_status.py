@@ -23,6 +23,7 @@ from chaos.cluster.replica import PendingRun
 from chaos.cluster.snapshot.document import Header
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, UsageError
+from chaos.core.files import read_regular
 from chaos.core.inventory import Inventory
 from chaos.core.labels import RUN_LABEL
 from chaos.core.store import run_directory
@@ -198,7 +199,7 @@ def _final_report(directory: Path, clock: SystemClock) -> str:
     """The report of a run that has just ended, "" without one: it is written after the result."""
     for _ in range(20):
         try:
-            text = (directory / "report.html").read_text(encoding="utf-8")
+            text = read_regular(directory / "report.html").decode()
         except OSError:
             text = ""
         if text.endswith("</html>\n"):

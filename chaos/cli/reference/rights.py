@@ -104,7 +104,8 @@ def _row(permission: Permission) -> dict[str, str]:
     }
 
 
-_LOGIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
+# To sudoers(5), a word of capitals is ALL or the name of an alias.
+_LOGIN = re.compile(r"(?![A-Z][A-Z0-9_]*\Z)[A-Za-z_][A-Za-z0-9_.-]*\$?")
 _ROOT = (
     "This is equivalent to root: steps wait on the host in `sudo -n -- sh -c ...`, so that sudo is done before the",
     "fault, and undo sends arbitrary commands. Grant it to a dedicated login with a dedicated key.",

@@ -16,13 +16,14 @@ import msgspec
 
 from chaos.cluster.reads import ConsistentRead, EventReplay
 from chaos.cluster.watch_codec import DecodedObject
+from chaos.core.kube import version_number
 from chaos.core.ports import Clock, Sink
 from chaos.core.recording import DELETED, LIST, MISSING_AT_RELIST, Currency, EntryKind, RecordingEntry
 
 _GRACE = 0.1  # wall seconds for events that are on their way, or gather in a busy watch
 _MAX_DELETED = 20_000  # uids of deleted objects to remember; a read that takes long still knows them
 _MAX_READS = 1000  # that wait for a bookmark
-_LAST = "9" * 30  # a resourceVersion; real ones have 64 bits
+_LAST = "9" * 20  # a resourceVersion; real ones have 64 bits
 _OLD_READS = 3  # in a row, after which a server that answers with an old state is ruled out
 # kube-apiserver has no watch cache for Events, so no bookmarks. An Event outlives the time between two consistent
 # reads: it is deleted only when its hour is over, or with its namespace.
@@ -99,7 +100,8 @@ def has_reached(known: str, version: str) -> bool:
 
 def is_newer(known: str, version: str) -> bool:
     """Whether ``known`` is certainly later: resourceVersions of one resource are comparable if they are numbers."""
-    return known.isdecimal() and version.isdecimal() and int(known) > int(version)
+    before, after = version_number(version), version_number(known)
+    return before is not None and after is not None and after > before
 
 
 class CurrencyProof:
@@ -199,8 +201,8 @@ class CurrencyProof:
         self._record(read.version, read.begin)
 
     def _record(self, version: str, begin: float) -> None:
-        if version.isdecimal():
-            self._reads.append((int(version), begin))
+        if (number := version_number(version)) is not None:
+            self._reads.append((number, begin))
         if self.has_bookmarks:
             self._complete()
         proof = Currency(self.until, list(self.behind), version, self.complete_until, begin)
@@ -211,8 +213,7 @@ class CurrencyProof:
         """The reads that are not newer than what was emitted are complete."""
         if self._replay and self._known.has_delivered(self._replay):
             self.complete_version, self._replay = self._replay.version, None
-        if self.complete_version.isdecimal():
-            version = int(self.complete_version)
+        if (version := version_number(self.complete_version)) is not None:
             self._reached = max([self._reached, *(begin for order, begin in self._reads if order <= version)])
             known_until = min(self.behind.values(), default=self._reached)  # a list knows better than a bookmark
             self.complete_until = max(self.complete_until, min(self._reached, known_until))

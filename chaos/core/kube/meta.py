@@ -94,3 +94,12 @@ class Event(Base):
     last_timestamp: str | None = None
     event_time: str | None = None
     count: int | None = None
+
+
+_VERSION_DIGITS = 20  # of a revision of etcd, which has 64 bits
+
+
+def version_number(version: str) -> int | None:
+    """A resourceVersion as a number, by which it can be compared; None for any other text."""
+    is_number = version.isascii() and version.isdecimal() and len(version) <= _VERSION_DIGITS
+    return int(version) if is_number else None

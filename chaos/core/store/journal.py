@@ -22,7 +22,7 @@ from msgspec import structs
 
 from chaos.core.action import FactCheck, Undo, UndoState
 from chaos.core.errors import NodefallError, Refused, bad_input
-from chaos.core.files import private_opener
+from chaos.core.files import private_opener, read_regular
 from chaos.core.store.journal_format import (
     RECORD_ERRORS,
     AcceptedMachine,
@@ -170,7 +170,7 @@ def read_state(directory: Path) -> JournalState:
     """What a journal records. Changes nothing, also while the run goes on. Raises BadInput."""
     path = directory / NAME
     try:
-        content = _parse(path, path.read_bytes().rpartition(b"\n")[0])
+        content = _parse(path, read_regular(path).rpartition(b"\n")[0])
     except OSError as error:
         raise bad_input(str(path), f"cannot be read: {error.strerror}") from error
     pending = content.newest_first()
@@ -204,7 +204,7 @@ class _Content:
 
 def _read(path: Path) -> _Content:
     """Read the journal for writing. A last line without a newline was never acted upon: it is truncated."""
-    data = path.read_bytes()
+    data = read_regular(path)
     whole, _, partial = data.rpartition(b"\n")
     if partial:
         os.truncate(path, len(data) - len(partial))
@@ -239,7 +239,7 @@ def read_intact(directory: Path) -> list[PendingUndo]:
     """
     entries: list[PendingUndo] = []
     try:
-        lines = (directory / NAME).read_bytes().splitlines()
+        lines = read_regular(directory / NAME).splitlines()
     except OSError as error:
         raise NodefallError(f"cannot read the journal {directory / NAME}: {error.strerror}") from error
     for line in lines:

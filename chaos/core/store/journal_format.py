@@ -8,9 +8,11 @@ import msgspec
 from msgspec import Struct, structs
 
 from chaos.core.action import FactCheck, Undo, UndoState
+from chaos.core.duration import Moment
 from chaos.core.errors import NodefallError
 from chaos.core.legacy import upgrade_undo
-from chaos.core.text import on_node, redact_json
+from chaos.core.redaction import redact_json
+from chaos.core.text import on_node
 
 # Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
 _FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
@@ -29,7 +31,7 @@ class PendingUndo(Struct, frozen=True):
     action: str
     node: str
     undo: Undo
-    t: float
+    t: Moment
     identity: tuple[FactCheck, ...] = ()
     state: UndoState | None = None
 
@@ -51,7 +53,7 @@ class AcceptedMachine(Struct, frozen=True):
     node: str
     identity: tuple[FactCheck, ...]
     was: tuple[FactCheck, ...]
-    t: float
+    t: Moment
     by: str
 
     def apply(self, entry: PendingUndo) -> PendingUndo:

@@ -5,6 +5,7 @@ A recording that another process is writing is read as it grows, frame by frame.
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ import msgspec
 
 from chaos.core.decode import decode
 from chaos.core.errors import BadInput, Problem, bad_input
-from chaos.core.files import missing_file_hint
+from chaos.core.files import missing_file_hint, open_regular
 from chaos.core.recording import FORMAT, TRUNCATED_RECORDING, EntryKind, RecordingEntry
 from chaos.core.timeline import Timeline
 
@@ -24,6 +25,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WBITS = 31  # zlib's window bits for a gzip header and trailer
 _CHUNK = 1 << 18
 MAX_LINE_BYTES = 32 << 20  # bytes of a line; a file may be any size
+_MAX_EMPTY_LINES = 1000
+_MAX_EXPANSION, _MAX_EXPANDED = 100, 64 << 20  # times its size, and bytes besides; recordings expand to 20 times theirs
 _MAX_DEPTH = 64  # levels of nested arrays and objects in a line: those of recorded Kubernetes objects have up to 14
 _BYTE = re.compile(r"\(byte (\d+)\)")  # in messages of msgspec
 _LEVELS = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
@@ -40,7 +43,7 @@ def read_recording(path: Path, *, check_objects: bool = False) -> Iterator[Recor
     ``check_objects``: also for an object that cannot be decoded; otherwise its decoder reports that.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             yield from LineReader(str(path), check_objects).entries(file)
     except FileNotFoundError as error:
         raise bad_input(str(path), "file not found", missing_file_hint(path)) from error
@@ -54,7 +57,7 @@ class LineReader:
     def __init__(self, name: str, checks_objects: bool) -> None:
         self.name = name
         self.checks_objects = checks_objects
-        self.number = 0
+        self.number = self._empty = 0
         self.last_time = float("-inf")
 
     def entries(self, file: BinaryIO) -> Iterator[RecordingEntry]:
@@ -93,6 +96,9 @@ class LineReader:
         """The entry of the next line, none of an empty one. Raises BadInput."""
         self.number += 1
         if not text.strip():
+            self._empty += 1
+            if self._empty > _MAX_EMPTY_LINES:
+                self._fail(self.number, f"has more than {_MAX_EMPTY_LINES} empty lines")
             return
         entry = self._decode(text)
         if self.last_time == float("-inf"):
@@ -171,12 +177,17 @@ class _Bytes:
         yield from chunks
 
     def _unzip(self, data: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        unzip = zlib.decompressobj(GZIP_WBITS)
+        unzip, size = zlib.decompressobj(GZIP_WBITS), 0
+        most = _MAX_EXPANSION * os.fstat(self.file.fileno()).st_size + _MAX_EXPANDED
         while data:
             try:
-                yield unzip.decompress(data, _CHUNK)  # a few zeroed bytes may stand for a thousand times as many
+                plain = unzip.decompress(data, _CHUNK)  # a few zeroed bytes may stand for a thousand times as many
             except zlib.error as error:
                 raise bad_input(self.name, f"is damaged: {error}") from error
+            size += len(plain)
+            if size > most:
+                raise bad_input(self.name, f"expands to more than {_MAX_EXPANSION} times its size")
+            yield plain
             data = unzip.unconsumed_tail or unzip.unused_data
             if unzip.eof:
                 unzip = zlib.decompressobj(GZIP_WBITS)  # files may hold several gzip members
@@ -215,7 +226,7 @@ class RecordingTail:
     def __init__(self, path: Path) -> None:
         self._name = str(path)
         try:
-            self._file = path.open("rb")
+            self._file = open_regular(path)
         except OSError as error:
             raise bad_input(self._name, f"cannot be read: {error.strerror}") from error
         self._zip = zlib.decompressobj(GZIP_WBITS)

@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from chaos.core.duration import Moment
 from chaos.core.errors import Refused, UsageError
 from chaos.core.files import make_private_directory, private_opener, read_regular
 from chaos.core.legacy import decode_result
+from chaos.core.redaction import redact_json
 from chaos.core.result import RunResult
 from chaos.core.store.journal import NAME as JOURNAL
-from chaos.core.text import redact_json
 from chaos.core.trusted_files import refuse_link_of_others, refuse_untrusted_file
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class RunInfo(Struct, frozen=True):
 
     run: str
     experiment: str
-    started: float
+    started: Moment
     inventory: dict[str, Any]
     lab_pid: int | None = None
     cluster_uid: str = ""

@@ -17,6 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from chaos.core.errors import NodefallError
+from chaos.core.files import read_regular
 from chaos.core.plan import nodes_by_target
 from chaos.core.result import RunResult, RunState, StoredRun
 from chaos.core.store.journal import NAME, read_entries, read_state
@@ -171,7 +172,7 @@ def _host_count(info: RunInfo | None) -> int:
 def _experiment_hash(directory: Path) -> str:
     """SHA-256 of the run's copy of the experiment, as in its plan; "" without the copy."""
     try:
-        return hashlib.sha256((directory / EXPERIMENT).read_bytes()).hexdigest()
+        return hashlib.sha256(read_regular(directory / EXPERIMENT)).hexdigest()
     except OSError:
         return ""
 

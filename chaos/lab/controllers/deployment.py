@@ -209,7 +209,7 @@ class Deployments(WorkloadController):
         old = condition(owner, type_)
         if old is not None and (old["status"], old["reason"]) == (value, reason) and not renew:
             return old
-        transition = old["lastTransitionTime"] if old is not None and old["status"] == value else now
+        transition = (old.get("lastTransitionTime") if old and old["status"] == value else None) or now
         return {
             "type": type_, "status": value, "lastUpdateTime": now, "lastTransitionTime": transition,
             "reason": reason, "message": message,

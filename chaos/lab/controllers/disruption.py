@@ -26,7 +26,7 @@ from chaos.lab.objects import (
     set_condition,
     uid_of,
 )
-from chaos.lab.sim import SimClock, seconds_of
+from chaos.lab.sim import SimClock, seconds_of, transition_time
 
 _PLURALS = {"ReplicaSet": "replicasets", "StatefulSet": "statefulsets"}
 _UNMANAGED = (
@@ -203,7 +203,7 @@ class StaleDisruption:
             self._queue.add_after((namespace_of(pod), name_of(pod)), max(remaining, 0.01))
 
     def _due_time(self, target: Object) -> float:
-        return seconds_of(target["lastTransitionTime"]) + self._rules.stale_pod_disruption_timeout
+        return transition_time(target) + self._rules.stale_pod_disruption_timeout
 
     def _sync(self, key: tuple[str, str]) -> None:
         pod = self._store.get("pods", *key)

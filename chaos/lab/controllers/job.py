@@ -33,7 +33,7 @@ from chaos.lab.objects import (
     set_condition,
     uid_of,
 )
-from chaos.lab.sim import SimClock, seconds_of
+from chaos.lab.sim import SimClock, seconds_of, transition_time
 
 _FINALIZER = "batch.kubernetes.io/job-tracking"
 _BATCH = 1.0  # syncJobBatchPeriod
@@ -272,7 +272,7 @@ class Jobs(WorkloadController):
         if ttl is None:
             return
         ends = [condition(job, type_) for type_ in _FINISHED_TYPES]
-        remaining = max(seconds_of(item["lastTransitionTime"]) for item in ends if item) + ttl - self._sim.now
+        remaining = max(transition_time(item) for item in ends if item) + ttl - self._sim.now
         if remaining > 0:
             self._queue.add_after((namespace_of(job), name_of(job)), remaining)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chaos.lab.objects import Object, condition, is_deleting, name_of, namespace_of
-from chaos.lab.sim import seconds_of
+from chaos.lab.sim import seconds_of, transition_time
 
 
 def replaces_only_failed(job: Object) -> bool:
@@ -91,7 +91,7 @@ def finish_time(pod: Object) -> float:
         return max(map(seconds_of, ends))
     ready, metadata = condition(pod, "Ready"), pod["metadata"]
     if ready is not None and ready["status"] == "False":
-        return seconds_of(ready["lastTransitionTime"])
+        return transition_time(ready)
     if is_deleting(pod):
         return seconds_of(metadata["deletionTimestamp"]) - float(metadata.get("deletionGracePeriodSeconds", 0))
     return seconds_of(metadata["creationTimestamp"])

@@ -31,7 +31,7 @@ from chaos.lab.objects import (
     template_hash,
     uid_of,
 )
-from chaos.lab.sim import SimClock, Timer, seconds_of
+from chaos.lab.sim import SimClock, Timer, transition_time
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -175,7 +175,7 @@ class WorkloadController(ABC):
         if ready is None or ready["status"] != "True":
             return False
         seconds = owner["spec"].get("minReadySeconds", 0)
-        remaining = seconds_of(ready["lastTransitionTime"]) + seconds - self._sim.now if seconds else 0.0
+        remaining = transition_time(ready) + seconds - self._sim.now if seconds else 0.0
         if remaining > 0:
             self._queue.add_after((namespace_of(owner), name_of(owner)), remaining)
         return remaining <= 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
@@ -27,6 +27,11 @@ def _format(when: int) -> str:
 def seconds_of(timestamp: str) -> float:
     """Parse a metav1.Time into epoch seconds."""
     return datetime.fromisoformat(timestamp).timestamp()
+
+
+def transition_time(condition: Mapping[str, Any]) -> float:
+    """When a condition got its status, in seconds; 0 for one whose writer left that out, as the API allows."""
+    return seconds_of(condition["lastTransitionTime"]) if condition.get("lastTransitionTime") else 0.0
 
 
 class Timer:

@@ -17,7 +17,7 @@ from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.field_types import Secret, Url
 from chaos.core.ports import ALL_CAPABILITIES, ON_OFF_STATE
 from chaos.core.power_identity import PowerIdentity
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.machines.driver import PowerDriver
 from chaos.machines.local import SecretContext, client_context, read_secret
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from chaos.core.driver import FilePath
 from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import HostAddress, Model, Secret
-from chaos.core.text import register_secret
+from chaos.core.redaction import register_secret
 from chaos.machines.driver import HostContext, TransportDriver
 from chaos.machines.local import read_secret
 from chaos.machines.sessions.settings import host_settings

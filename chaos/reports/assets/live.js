@@ -277,6 +277,5 @@ function listenToServer() {
 }
 
 window.addEventListener("error", (event) => fail(event.error || event.message));
-history.replaceState(null, "", location.pathname + location.hash); // the token stays in a cookie
 listenToStop();
 listenToServer();

@@ -26,7 +26,7 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a request says of itself. ``token``: of the cookie, the header or the address, "" for none."""
+    """What a request says of itself. ``token``: of the path or the header, "" for none."""
 
     method: str
     host: str

@@ -23,7 +23,8 @@ from aiohttp.typedefs import Handler, Middleware
 from chaos.core.errors import NodefallError
 from chaos.core.text import printable
 from chaos.core.threads import ContextThread
-from chaos.reports.live.access import Access, Address, Claim, is_loopback, listen, shown_host
+from chaos.reports.live.access import Access, Address, Claim, Denial, is_loopback, listen, shown_host
+from chaos.reports.live.connections import Connections
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.run.html import LiveDocument, live_document
 
@@ -51,7 +52,7 @@ class Site:
     document: LiveDocument
     access: Access
     feed: LiveFeed
-    cookie: str
+    connections: Connections | None = None
     report: str = ""
     last_words: str = ""
     is_over: bool = False
@@ -66,19 +67,22 @@ class Site:
 
 
 def application(site: Site) -> web.Application:
-    """The application of a site: three addresses, behind one guard."""
+    """The application of a site: three addresses below the token, or with the token in a header, behind one guard."""
     app = web.Application(middlewares=[_guard(site)], client_max_size=_BODY_BYTES)
     answers = _Answers(site)
-    app.router.add_get("/", answers.page)
-    app.router.add_get("/events", answers.events)
-    app.router.add_post("/stop", answers.stop)
+    for prefix in ("/", f"/{site.access.token}/"):
+        app.router.add_get(prefix, answers.page)
+        app.router.add_get(f"{prefix}events", answers.events)
+        app.router.add_post(f"{prefix}stop", answers.stop)
     return app
 
 
 def _guard(site: Site) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        denial = site.access.denial(_claim(site, request))
+        denial = site.access.denial(_claim(request))
+        if not denial and site.connections and not site.connections.admit(request.protocol):
+            denial = Denial(503, "too many connections are open")
         if denial:
             return web.Response(status=denial.status, text=f"{denial.why}\n", headers=_HEADERS)
         return await handler(request)
@@ -86,12 +90,11 @@ def _guard(site: Site) -> Middleware:
     return guard
 
 
-def _claim(site: Site, request: web.Request) -> Claim:
-    """The token is in the address only when the page is opened; the page takes it out."""
+def _claim(request: web.Request) -> Claim:
+    """The token is in the path. In a cookie, the browser would send it to every other port of this machine, too."""
     scheme, _, header = request.headers.get("Authorization", "").partition(" ")
-    given = header if scheme.lower() == "bearer" else request.cookies.get(site.cookie, "")
-    if request.path == "/" and request.method == "GET":
-        given = request.query.get("token", given)
+    first, *below = request.path.lstrip("/").split("/")
+    given = header if scheme.lower() == "bearer" else first if below else ""
     return Claim(request.method, request.headers.get("Host", ""), request.headers.get("Origin"), given)
 
 
@@ -106,7 +109,6 @@ class _Answers:
         rules = _FRAMES if site.report else site.document.policy
         headers = {**_HEADERS, "Content-Security-Policy": rules}
         response = web.Response(text=site.report or site.document.html, content_type="text/html", headers=headers)
-        response.set_cookie(site.cookie, site.access.token, httponly=True, samesite="Strict", path="/")
         if site.report:
             site.awaited -= 1
             site.notify()
@@ -166,7 +168,6 @@ async def _write(response: web.StreamResponse, text: str) -> None:
 
 logger = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 96
 INTERVAL = 1.0  # seconds between two messages, at least
 SHARE = 0.05  # of one CPU, at most, for putting messages together
 _SLICE = 0.02  # seconds of CPU after which the server answers requests in between
@@ -186,7 +187,7 @@ class LiveServer:
         port = self._socket.getsockname()[1]
         self._base = f"http://{shown_host(address, self._socket)}:{port}/"
         access = Access(secrets.token_urlsafe(32), frozenset({address.host.lower(), socket.gethostname().lower()}))
-        self._site = Site(live_document(title), access, feed, f"nodefall-{port}")
+        self._site = Site(live_document(title), access, feed)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._started, self._ended = threading.Event(), asyncio.Event()
         self._thread = ContextThread(self._serve, "live page")
@@ -194,7 +195,7 @@ class LiveServer:
     @property
     def url(self) -> str:
         """Where to open the page, with the token: print it once, and store it nowhere."""
-        return f"{self._base}?token={self._site.access.token}"
+        return f"{self._base}{self._site.access.token}/"
 
     @property
     def is_private(self) -> bool:
@@ -246,14 +247,10 @@ class LiveServer:
             application(self._site), access_log=None, logger=logger, keepalive_timeout=15, shutdown_timeout=1
         )
         await runner.setup()
-        server = runner.server
+        assert runner.server is not None  # noqa: S101 - it is set up
         loop = asyncio.get_running_loop()
-
-        def protocol() -> asyncio.Protocol:
-            is_full = server is None or len(server.connections) >= MAX_CONNECTIONS
-            return _Full() if is_full or server is None else server()
-
-        listening = await loop.create_server(protocol, sock=self._socket)
+        self._site.connections = connections = Connections(runner.server, loop)
+        listening = await loop.create_server(connections, sock=self._socket)
         self._loop = loop
         self._started.set()
         builder = asyncio.create_task(self._build())
@@ -288,11 +285,3 @@ class LiveServer:
                     await site.changed.wait()
         except TimeoutError:
             logger.debug("%d pages did not fetch the final report", site.awaited)
-
-
-class _Full(asyncio.Protocol):
-    """Closes a connection at once: descriptors of the run's process are not for clients to use up."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        if isinstance(transport, asyncio.Transport):
-            transport.abort()

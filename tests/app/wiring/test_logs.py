@@ -12,7 +12,7 @@ import pytest
 from chaos.api import Lab, run
 from chaos.app.wiring import logs
 from chaos.app.wiring.logs import DEBUG_LOG, RunLog, attached, log_file_handler, run_log
-from chaos.core import text as redaction
+from chaos.core import redaction
 from chaos.core.threads import ContextPool, ContextThread
 
 ROOT = Path(__file__).parents[3]
@@ -132,8 +132,7 @@ def test_a_thread_without_context_belongs_to_the_only_run(tmp_path: Path) -> Non
 
 
 def test_secrets_are_redacted_in_messages_and_tracebacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_secrets", set())
-    monkeypatch.setattr(redaction, "_pattern", None)
+    monkeypatch.setattr(redaction, "_known", redaction.Known())
     redaction.register_secret("hunter2-hunter2")
     with pytest.raises(ValueError, match="wrong") as caught:
         int_of("hunter2-hunter2")

@@ -130,7 +130,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 number = 0
 def write_until_failure():
     global number
-    while True: number += 7919; write(number * number)
+    while True: number += 7919; write(number**1.5)
 for use in (write_until_failure, writer.close):
     try: use()
     except OSError as error: print(error.strerror)

@@ -43,6 +43,12 @@ def test_bases_are_pinned_and_public() -> None:
     assert arguments["PIP_INDEX_URL"] == "https://pypi.org/simple"
 
 
+def test_nothing_is_imported_from_the_working_directory() -> None:
+    """As ``python -m`` does, and /tmp may have a module of somebody else."""
+    (variables,) = re.findall(r"^ENV (.*)$", DOCKERFILE, re.MULTILINE)
+    assert "PYTHONSAFEPATH=1" in variables.split()
+
+
 def test_packages_are_pinned_by_hash() -> None:
     (install,) = re.findall(r"pip install (.*?)\n[A-Z]", DOCKERFILE, re.DOTALL)
     assert "--require-hashes" in install

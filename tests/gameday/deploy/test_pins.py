@@ -172,3 +172,11 @@ def test_the_bill_of_materials_names_the_version() -> None:
     component = json.loads(sbom.finished(raw, "1.2.3"))["metadata"]["component"]
     assert component == {"name": "nodefall", "version": "1.2.3", "purl": "pkg:pypi/nodefall@1.2.3"}
     assert sbom.finished(raw, "1.2.3") == sbom.finished(raw, "1.2.3")
+
+
+def test_actions_of_workflows_are_pinned_by_commit() -> None:
+    """A tag can be moved to other code. The tag is beside it, for people."""
+    files = [*(ROOT / "deploy").rglob("*.y*ml"), *(ROOT / ".github").rglob("*.y*ml"), *(ROOT / "docs").rglob("*.md")]
+    used = [use for file in files for use in re.findall(r"^[- ]*uses: (.*)$", file.read_text("utf-8"), re.MULTILINE)]
+    assert len(used) >= 5
+    assert [use for use in used if not re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}  # v[\d.]+", use)] == []

@@ -363,3 +363,25 @@ def test_no_taint_stays_once_evictions_have_been_stopped_before() -> None:
     last.power_off()
     run(cluster, 90.0)
     assert [name for name in cluster.machines if UNREACHABLE in no_execute(cluster, name)] == []
+
+
+@pytest.mark.parametrize("value", ["absent", None])
+def test_conditions_without_their_time(value: object) -> None:
+    """A client may leave it out, and Go writes a zero time as null. The lab goes on."""
+    cluster, _ = started(spec(workers=2), settle=5.0)
+
+    def strip(obj: Object) -> None:
+        for item in obj["status"].get("conditions") or []:
+            item.pop("lastTransitionTime", None)
+            if value is None:
+                item["lastTransitionTime"] = None
+
+    for plural in ("nodes", "pods", "deployments"):
+        for found in list(cluster.store.list(plural)):
+            metadata = found["metadata"]
+            cluster.store.patch(plural, metadata.get("namespace", ""), metadata["name"], strip)
+    run(cluster, 30.0)
+    cluster.machines[VICTIM].power_off()
+    run(cluster, 400.0)
+    assert ready(node(cluster))["status"] == "Unknown"
+    assert ready(node(cluster))["lastTransitionTime"]

@@ -14,7 +14,7 @@ from chaos.core.command import HostCommand
 from chaos.core.driver import file_keys
 from chaos.core.errors import BadInput, Refused
 from chaos.core.inventory import Inventory
-from chaos.core.text import redact
+from chaos.core.redaction import redact
 from chaos.documents.inventory import load_inventory
 from chaos.machines.driver import HostContext, transport_of
 from chaos.machines.local import SecretContext

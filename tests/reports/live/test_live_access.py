@@ -6,6 +6,7 @@ import http.client
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from chaos.reports.live.access import (
     parse_address,
     shown_host,
 )
+from chaos.reports.live.connections import MAX_STRANGERS, STRANGER_SECONDS
 from chaos.reports.live.feed import LiveFeed
 from chaos.reports.live.server import LiveServer
 
@@ -183,15 +185,16 @@ class Answer:
 
 
 def token(server: LiveServer) -> str:
-    return server.url.partition("?token=")[2]
+    return server.url.rstrip("/").rpartition("/")[2]
 
 
 def origin(server: LiveServer) -> str:
-    return server.url.partition("/?")[0]
+    return server.url.rstrip("/").rpartition("/")[0]
 
 
-def test_the_page_has_a_strict_policy_and_leaves_the_token_in_a_cookie(server: LiveServer) -> None:
-    found = Answer(server, "GET", f"/?token={token(server)}")
+def test_the_page_has_a_strict_policy_and_keeps_its_token(server: LiveServer) -> None:
+    """A cookie would go to every server on another port of this machine, also to those of other users."""
+    found = Answer(server, "GET", f"/{token(server)}/")
     assert found.status == 200
     policy = found.headers["Content-Security-Policy"]
     assert "unsafe" not in policy
@@ -201,7 +204,7 @@ def test_the_page_has_a_strict_policy_and_leaves_the_token_in_a_cookie(server: L
     assert len(re.findall("'sha256-", policy)) == 2
     assert token(server) not in found.text
     assert "A &lt;b&gt;title&lt;/b&gt;" in found.text
-    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(found.headers["Set-Cookie"].split("; "))
+    assert "Set-Cookie" not in found.headers
     assert found.headers["Cache-Control"] == "no-store"
     assert found.headers["Referrer-Policy"] == "no-referrer"
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", found.text), "nothing is loaded"
@@ -211,8 +214,11 @@ def test_the_page_has_a_strict_policy_and_leaves_the_token_in_a_cookie(server: L
     ("method", "path", "status"),
     [
         ("GET", "/", 401),
-        ("GET", "/?token=", 401),
-        ("GET", "/?token=wrong", 401),
+        ("GET", "//", 401),
+        ("GET", "/?token=RIGHT", 401),
+        ("GET", "/wrong/", 401),
+        ("GET", "/RIGHT", 401),
+        ("GET", "/wrong/RIGHT/events", 401),
         ("GET", "/events", 401),
         ("GET", "/events?token=RIGHT", 401),
         ("POST", "/stop", 401),
@@ -229,11 +235,11 @@ def test_nothing_without_the_token(server: LiveServer, stops: list[str], method:
     assert stops == []
 
 
-@pytest.mark.parametrize("header", ["Cookie", "Authorization"])
-def test_a_token_in_a_header_is_enough_to_read(server: LiveServer, header: str) -> None:
-    port = origin(server).rpartition(":")[2]
-    value = f"nodefall-{port}={token(server)}" if header == "Cookie" else f"Bearer {token(server)}"
-    found = Answer(server, "GET", "/events", **{header: value})
+@pytest.mark.parametrize("place", ["path", "header"])
+def test_a_token_in_the_path_or_in_a_header_is_enough_to_read(server: LiveServer, place: str) -> None:
+    path = f"/{token(server)}/events" if place == "path" else "/events"
+    headers = {} if place == "path" else {"Authorization": f"Bearer {token(server)}"}
+    found = Answer(server, "GET", path, **headers)
     assert (found.status, found.is_stream, found.text) == (200, True, "event: state\n")
 
 
@@ -256,6 +262,11 @@ def test_denied_with_the_token(
     assert stops == []
 
 
+def test_a_cookie_admits_no_one(server: LiveServer) -> None:
+    port = origin(server).rpartition(":")[2]
+    assert Answer(server, "GET", "/events", Cookie=f"nodefall-{port}={token(server)}").status == 401
+
+
 def test_stop_works_once(server: LiveServer, stops: list[str]) -> None:
     for _ in range(2):
         found = Answer(server, "POST", "/stop", Authorization=f"Bearer {token(server)}", Origin=origin(server))
@@ -267,3 +278,45 @@ def test_a_run_that_has_not_begun_cannot_be_stopped() -> None:
     with LiveServer(Address("127.0.0.1", 0), LiveFeed("e", "c"), "t") as early:
         found = Answer(early, "POST", "/stop", Authorization=f"Bearer {token(early)}", Origin=origin(early))
         assert (found.status, found.text) == (409, "the run cannot be stopped now\n")
+
+
+def half_open(server: LiveServer, sent: bytes = b"GET / HTTP/1.1\r\nHost: x\r\n") -> socket.socket:
+    """A connection of a stranger whose request never ends."""
+    host, _, port = origin(server).removeprefix("http://").partition(":")
+    client = socket.create_connection((host, int(port)), 10)
+    client.sendall(sent)
+    return client
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_strangers_never_keep_out_who_has_the_token(server: LiveServer, sent: bytes) -> None:
+    """They open more connections than there is room for, before every request of the page."""
+    strangers: list[socket.socket] = []
+    try:
+        for _ in range(10):
+            strangers += [half_open(server, sent) for _ in range(60)]
+            assert Answer(server, "GET", f"/{token(server)}/").status == 200
+    finally:
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_a_stranger_has_two_seconds(server: LiveServer) -> None:
+    with half_open(server) as stranger:
+        stranger.settimeout(STRANGER_SECONDS + 8)
+        with suppress(ConnectionResetError):
+            assert stranger.recv(100) == b"", "it is disconnected"
+
+
+def test_an_open_page_stays_while_strangers_come(server: LiveServer) -> None:
+    host, _, port = origin(server).removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as page:
+        page.sendall(f"GET /{token(server)}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert b"200 OK" in page.recv(1000)
+        strangers = [half_open(server) for _ in range(2 * MAX_STRANGERS)]
+        assert Answer(server, "GET", f"/{token(server)}/").status == 200
+        page.setblocking(False)
+        with suppress(BlockingIOError):
+            assert page.recv(100000), "its connection is open"
+        for stranger in strangers:
+            stranger.close()

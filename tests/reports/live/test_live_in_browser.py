@@ -155,7 +155,7 @@ def test_stop_asks_first(browser: Browser, story: Story, tmp_path: Path) -> None
 
 def test_without_the_token_nothing_is_shown(browser: Browser, story: Story, tmp_path: Path) -> None:
     story.advance(0.3)
-    address = story.server.url.partition("?")[0]
+    address = story.server.url.rstrip("/").rpartition("/")[0] + "/"
     page = open_live(browser, tmp_path, address, "document.body && document.body.textContent.includes('token')")
     assert page.evaluate("document.querySelectorAll('script, canvas').length") == 0
 

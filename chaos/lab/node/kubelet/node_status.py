@@ -239,7 +239,8 @@ class NodeStatusReporter:
         conditions = []
         for type_, (value, reason, message) in desired.items():
             before = old.pop(type_, None)
-            transition = before["lastTransitionTime"] if before is not None and before["status"] == value else now
+            is_same = before is not None and before["status"] == value
+            transition = (before.get("lastTransitionTime") if before and is_same else None) or now
             conditions.append(
                 {"type": type_, "status": value, "lastHeartbeatTime": now, "lastTransitionTime": transition}
                 | {"reason": reason, "message": message}

@@ -150,7 +150,7 @@ def _write_conditions(
     for type_, body in desired.items():
         before = old.pop(type_, None)
         is_same = before is not None and before["status"] == body["status"]
-        transition = before["lastTransitionTime"] if before is not None and is_same else now
+        transition = (before.get("lastTransitionTime") if before and is_same else None) or now
         new.append(_condition(type_, generation, transition, *body.items()))
     status["conditions"] = [*new[: len(_OWNED_CONDITIONS)], *old.values(), *new[len(_OWNED_CONDITIONS) :]]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core import text as redaction
+from chaos.core import redaction
 from chaos.core.action import ProofStatus
 from chaos.core.recording import ActionRecord, ProbeResult
 from chaos.core.result import RunResult, StepResult
@@ -203,8 +203,7 @@ def test_secrets_are_redacted_before_the_data_is_compressed(
     hostile: Callable[[str], Made], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Later redaction of the page cannot find them any more."""
-    for name, empty in (("_secrets", set()), ("_pattern", None), ("_needles", ())):
-        monkeypatch.setattr(redaction, name, empty)
+    monkeypatch.setattr(redaction, "_known", redaction.Known())
     made, timeline = hostile("a hunter2-secret b")
     before = json.dumps(page_data(made, timeline, lanes(timeline)))
     redaction.register_secret("hunter2-secret")
