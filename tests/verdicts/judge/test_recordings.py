@@ -122,7 +122,7 @@ def test_overridden_preflight_check_makes_the_result_inconclusive(number: str, n
         ),  # tolerates 20 s in this recording
         ("07", "force-delete-partitioned", IN_DEMO, 2, "the step 'cut' is missing"),
         ("05", "dead-node-deleted", IN_DEMO, 2, "the step 'delete' is missing"),
-        ("25", "two-nodes-of-a-zone", IN_DEMO, 0, "5 of 5 held: All was as expected after cut on 2 nodes"),
+        ("25", "two-nodes-of-a-zone", IN_DEMO, 0, "6 of 6 held: All was as expected after cut on 2 nodes"),
         ("25", "eviction-rate", IN_DEMO, 2, "the step 'stop' is missing"),
         ("08", "drain-allowed", IN_DEMO, 2, "the step 'blocked' is missing"),
         ("01", "graceful-poweroff", {"bind": {"victim": ("ra-worker2",)}}, 2, "the step 'power-off' is missing"),
