@@ -207,7 +207,7 @@ class NodeLifecycle:
             if view.may_untaint:
                 self._taints.remove_no_execute(name)
             self._taints.remove_out_of_service(name)
-        elif view.ready in self._rules.ready_taints and not self._is_full_disruption:
+        elif view.ready in self._rules.no_execute_statuses and not self._is_full_disruption:
             taint, other = self._no_execute_taints(view.ready)
             if has_taint(node, other, "NoExecute"):
                 self._taints.swap_no_execute(name, taint, other)

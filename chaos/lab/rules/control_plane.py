@@ -67,6 +67,7 @@ class NodeLifecycleRules:
     removes_no_schedule_taints: bool = True
     lasting_taints: frozenset[str] = frozenset()  # with effect NoSchedule
     adds_no_execute_taints: bool = True
+    no_execute_statuses: frozenset[str] = frozenset({"False", "Unknown"})  # of Ready
     no_execute_taint_delay: float = 0.0
     removes_no_execute_taints: bool = True
     limits_evictions: bool = True

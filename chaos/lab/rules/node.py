@@ -64,6 +64,7 @@ class NodeStatusRules:
     usage_subtracted_from: frozenset[str] = frozenset()  # "capacity", "allocatable": CPU that others use
     fail_swap_on: bool | None = None
     tolerated_swap: int = 0
+    turns_swap_off: bool = False
     reports_swap: bool = True
     unready_after_reboot: bool = False
 

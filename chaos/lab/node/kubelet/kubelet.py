@@ -94,6 +94,8 @@ class Kubelet:
         reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
         reporter.registrations, reporter.last_taints = self.registrations, self._last_taints
         rules = process.rules.node_status
+        if rules.turns_swap_off:
+            self._machine.swap = 0
         has_flag = self._machine.spec.register_node or not rules.heeds_register_node
         has_node = self._registry.store.get("nodes", "", self._machine.name) is not None
         self._starts_without_node = 0 if has_node or self._pids == 1 else self._starts_without_node + 1
