@@ -18,6 +18,7 @@ def lab_spec(lab: Lab, seed: int | None, now: float) -> dict[str, Any]:
         "shutdownGracePeriodByPodPriority": [
             item.model_dump(by_alias=True) for item in lab.shutdown_grace_period_by_pod_priority
         ],
+        "featureGates": lab.feature_gates,
         "systemd": lab.systemd,
     }
     taints = [taint.model_dump() for taint in lab.register_with_taints]

@@ -35,6 +35,8 @@ _SYSTEMD_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h|d|w|month|y)", re.ASC
 FACTS: dict[str, str] = {
     "kubelet.shutdownGracePeriod": "kubelet configz: time for all pods to terminate in a graceful shutdown",
     "kubelet.shutdownGracePeriodCriticalPods": "kubelet configz: the part of it for critical pods",
+    "kubelet.featureGates.GracefulNodeShutdown": "kubelet configz: 1 unless the feature gate is turned off",
+    "kubelet.featureGates.WindowsGracefulNodeShutdown": "kubelet configz: 1 if the feature gate is turned on",
     "kubelet.nodeLeaseDurationSeconds": "kubelet configz: how long a Lease is valid",
     "kubelet.nodeStatusUpdateFrequency": "kubelet configz: how often the node's status is computed",
     "kubelet.nodeStatusReportFrequency": "kubelet configz: how often an unchanged status is sent",

@@ -199,7 +199,9 @@ class Spec(Model):
         None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
     )
     requires: dict[str, dict[str, str]] = Field({}, description='required facts, as {kubelet: {x: ">0"}}')
-    allow: list[Literal["custom", "irreversible"]] = []
+    allow: list[Literal["custom", "irreversible", "ungraceful"]] = Field(
+        [], description="ungraceful: nodes whose shutdown is not graceful, as the experiment tests whether it is"
+    )
     workload: Workload | None = None
     targets: dict[str, TargetSpec] = {}
     probes: list[Probe] = []

@@ -230,6 +230,7 @@ class Lab(Model):
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
         [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
     )
+    feature_gates: dict[str, bool] = Field({}, alias="featureGates", description="of the kubelets")
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field(
         "always", alias="inhibitorLostAfterCancel", description="real ones usually do; seeded: in four of five cases"
     )

@@ -93,6 +93,7 @@ class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename=
     shutdown_grace_period: str = "30s"
     shutdown_grace_period_critical_pods: str = "10s"
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = []
+    feature_gates: dict[str, bool] = {}  # of the kubelet
     systemd: int = 252
     logind: bool = True
     logind_drop_ins: dict[str, int] = {}  # name in /usr/lib/systemd/logind.conf.d to InhibitDelayMaxSec
@@ -224,7 +225,8 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
             record = getattr(rules, component)
             found = {field: value for field, value in flags.items() if hasattr(record, field)}
             rules = replace(rules, **{component: replace(record, **found)})
-        shutdown = replace(rules.node_shutdown, waits_for_volumes=self.has_feature("volumes-awaited"))
+        volumes, windows = map(self.has_feature, ("volumes-awaited", "windows-graceful-shutdown"))
+        shutdown = replace(rules.node_shutdown, waits_for_volumes=volumes, windows_graceful_node_shutdown=windows)
         offset = rules.node_status.status_offset if self.has_feature("report-offset") else 0.0
         status = replace(rules.node_status, status_offset=offset)
         return breakages.broken(replace(rules, node_shutdown=shutdown, node_status=status), self.breakages)

@@ -9,7 +9,10 @@ from chaos.lab.apiserver.store import Change
 from chaos.lab.node.kubelet.pod_worker import buckets_of
 from chaos.lab.node.logind import Inhibitor
 from chaos.lab.objects import Object, condition, is_deleting, is_terminal, name_of, node_of, uid_of
+from chaos.lab.rules import NodeShutdownRules
 from tests.kit.invariants_world import Host, World, ended_now, is_mirror
+
+RULES = NodeShutdownRules()
 
 _DETECTED = "Shutdown manager detected shutdown event"
 _CANCELLED = "Shutdown manager detected shutdown cancellation"
@@ -46,7 +49,9 @@ def _gauge_is(world: World, host: Host, pid: int, reloaded: bool) -> None:
         return
     found = re.search(r"^kubelet_graceful_shutdown_start_time_seconds (\S+)$", kubelet.metrics_text(), re.MULTILINE)
     value = int(float(found[1])) if found else 0
-    wanted = host.file[0] if reloaded and logind.is_running and buckets_of(host.machine.spec) and host.file else 0
+    wanted = (
+        host.file[0] if reloaded and logind.is_running and buckets_of(host.machine.spec, RULES) and host.file else 0
+    )
     if value != wanted and (host.holds_lock or not reloaded or not logind.is_running):
         world.violated(5, f"{host.machine.name}: gauge of the start is {value}, not {wanted}")
 
@@ -108,7 +113,7 @@ class _Shutdown:
 def _bucket(host: Host, pod: Object) -> int:
     fitting = [
         index
-        for index, item in enumerate(buckets_of(host.machine.spec))
+        for index, item in enumerate(buckets_of(host.machine.spec, RULES))
         if item.priority <= (pod["spec"].get("priority") or 0)
     ]
     return fitting[-1] if fitting else 0
@@ -140,7 +145,14 @@ def buckets(world: World, change: Change) -> None:
     if now - shutdown.began.setdefault(own, now) > 0.5:
         world.violated(7, f"{name_of(pod)}: stopped {now - shutdown.began[own]:.1f} s after the first of its bucket")
     if len(shutdown.stopped) < 1 or own not in shutdown.stopped.values():
-        world.sim.after(buckets_of(host.machine.spec)[own].seconds + 1.0, _time_is_over, world, host, shutdown, own)
+        world.sim.after(
+            buckets_of(host.machine.spec, RULES)[own].seconds + 1.0,
+            _time_is_over,
+            world,
+            host,
+            shutdown,
+            own,
+        )
     shutdown.stopped[uid_of(pod)] = own
     _lower_are_done(world, host, shutdown, own)
     for other in world.store.list("pods"):
@@ -152,7 +164,7 @@ def buckets(world: World, change: Change) -> None:
 def _lower_are_done(world: World, host: Host, shutdown: _Shutdown, own: int) -> None:
     """Containers and volumes of earlier buckets are gone, unless their time is over."""
     for uid, bucket in shutdown.stopped.items():
-        limit = buckets_of(host.machine.spec)[bucket].seconds
+        limit = buckets_of(host.machine.spec, RULES)[bucket].seconds
         held = host.runs(uid) or uid in host.machine.runtime.mounts
         if bucket < own and held and world.sim.now - shutdown.began[bucket] < limit - _LATE:
             world.violated(7, f"{host.machine.name}: continues while a bucket's pods run or have volumes")
@@ -213,4 +225,4 @@ def lock_release(world: World, host: Host, _lock: Inhibitor) -> None:
     shutdown: _Shutdown | None = world.memory.get(("shutdown", host.machine.name))
     if shutdown is None or (shutdown.pid, shutdown.start) != (host.pid, found[0]):
         return
-    _lower_are_done(world, host, shutdown, len(buckets_of(host.machine.spec)))
+    _lower_are_done(world, host, shutdown, len(buckets_of(host.machine.spec, RULES)))

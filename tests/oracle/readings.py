@@ -117,12 +117,17 @@ def _gauges(q: Question, node: str) -> Trace:
     rows: list[Row] = []
     gap = -math.inf
     for lo, hi, values in _scrapes(q, node):
-        if values is None or f"{PREFIX}start_time_seconds" not in values:
+        if values is None:
             rows.append((lo, hi, None, None))
             gap = hi
             continue
-        start, end = values[f"{PREFIX}start_time_seconds"], values.get(f"{PREFIX}end_time_seconds", 0.0)
+        start, end = values.get(f"{PREFIX}start_time_seconds"), values.get(f"{PREFIX}end_time_seconds")
+        if start is None or end is None:
+            rows.append((lo, hi, None if not start and not end and hi < gap + 5.5 else False, None))
+            continue
         started = _started(start, at, offset)
+        if offset is not None and max(start, end) > hi + offset[1]:
+            started = None  # a moment that has not come: no word on which of both is wrong
         parts: list[Value] = []
         if p.get("started") is not None:
             parts.append(started if p["started"] else no(started))

@@ -36,6 +36,7 @@ _CONFIGZ_FIELDS = (
     "nodeStatusUpdateFrequency",
     "nodeStatusReportFrequency",
     "evictionHard",
+    "featureGates",
     "evictionPressureTransitionPeriod",
 )
 _PORT = 10250

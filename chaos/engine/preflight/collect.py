@@ -53,7 +53,8 @@ def _needs(experiment: Experiment) -> Iterator[Need]:
     kubelet = spec.requires.get("kubelet", {})
     if any(step.needs_on("linux").logind for step in steps):
         yield Need.LOGIND
-        if any(name.startswith(_GRACE) and not satisfies(0.0, text) for name, text in kubelet.items()):
+        has_grace = any(name.startswith(_GRACE) and not satisfies(0.0, text) for name, text in kubelet.items())
+        if has_grace and "ungraceful" not in spec.allow:
             yield Need.GRACEFUL
     if kubelet or "kubelet." in experiment.model_dump_json(include={"spec": {"hypothesis", "abort"}}):
         yield Need.KUBELET_CONFIG

@@ -103,6 +103,7 @@ class AttachDetach:
         desired: dict[AttachmentKey, list[Object]] = {}
         for pod in self._pods_with_claims():
             unwanted = is_deleting(pod) and self._rules.clock_starts_at_deletion
+            unwanted = unwanted or (not self._rules.waits_for_pods and self._is_out_of_service(node_of(pod)))
             if node_of(pod) and needs_volumes(pod) and not unwanted:
                 for volume in volumes_of(self._store, pod):
                     if is_attachable(self._store, volume):
@@ -133,9 +134,7 @@ class AttachDetach:
         expired = (
             elapsed > self._rules.max_wait_for_unmount_duration and not self._rules.disable_force_detach_on_timeout
         )
-        taint = self._rules.out_of_service_taint
-        out = node is not None and any(item["key"] == taint for item in taints_of(node))
-        out = out and self._rules.heeds_out_of_service
+        out = self._is_out_of_service(name) and elapsed >= self._rules.out_of_service_delay
         mounted = name not in self._in_use or unique_name(self._store, volume) in self._in_use[name]
         mounted = mounted and self._rules.waits_for_unmount
         may_force = expired and not (healthy and self._rules.forced_detach_needs_unready)
@@ -148,8 +147,16 @@ class AttachDetach:
         self._sim.after(self._sim.rng.uniform(*_CSI), self._release, name_of(attachment))
         self._begin(key)
 
+    def _is_out_of_service(self, name: str) -> bool:
+        node, taint = self._store.get("nodes", "", name), self._rules.out_of_service_taint
+        has_taint = node is not None and any(item["key"] == taint for item in taints_of(node))
+        return has_taint and self._rules.heeds_out_of_service
+
+    def _may_attach_to_many(self, volume: str) -> bool:
+        return self._rules.attaches_to_many or may_attach_to_many(self._store, volume)
+
     def _operation(self, volume: str, node: str) -> AttachmentKey:
-        return volume, node if may_attach_to_many(self._store, volume) else ""
+        return volume, node if self._may_attach_to_many(volume) else ""
 
     def _begin(self, key: AttachmentKey, attachment: str = "") -> None:
         """Begin a detach, or the attach of ``attachment``, whose end the controller sees a little later."""
@@ -180,7 +187,7 @@ class AttachDetach:
         others: list[AttachmentKey],
     ) -> None:
         volume, node = key
-        if others and not may_attach_to_many(self._store, volume):
+        if others and not self._may_attach_to_many(volume):
             if key not in self._multi_attach_errors:
                 self._multi_attach_errors.add(key)
                 users = [pod for other in others for pod in desired.get(other, [])]

@@ -195,7 +195,8 @@ class PodGarbageCollector:
         deleting, terminal = self._pods(self._deleting_keys), self._pods(self._terminal_keys)
         self._collect_terminated(terminal)
         if self._rules.collects_out_of_service:
-            self._collect_out_of_service(deleting)
+            all_ = self._rules.out_of_service_needs_deletion
+            self._collect_out_of_service(deleting if all_ else self._store.list("pods"))
         if self._rules.collects_unready:
             self._collect_unready(deleting)
         if self._rules.pod_ttl is not None:
@@ -226,8 +227,14 @@ class PodGarbageCollector:
             is_ready = node is not None and condition_status(node, "Ready") == "True"
             if node is None or (is_ready and self._rules.out_of_service_needs_unready):
                 continue
-            if any(taint["key"] == self._rules.out_of_service_taint for taint in taints_of(node)):
+            key, effects = self._rules.out_of_service_taint, self._rules.out_of_service_effects
+            if any(taint["key"] == key and taint["effect"] in effects for taint in taints_of(node)):
                 self._remove(pod, "out-of-service")
+                if self._rules.removes_out_of_service_taint:
+                    self._store.patch("nodes", "", name_of(node), self._drop_out_of_service)
+
+    def _drop_out_of_service(self, node: Object) -> None:
+        node["spec"]["taints"] = [t for t in taints_of(node) if t["key"] != self._rules.out_of_service_taint]
 
     def _collect_unready(self, deleting: list[Object]) -> None:
         for pod in deleting:

@@ -204,6 +204,7 @@ class NodeLifecycle:
             zone.remove(name)
             if view.may_untaint:
                 self._taints.remove_no_execute(name)
+            self._taints.remove_out_of_service(name)
         elif view.ready in self._rules.ready_taints and not self._is_full_disruption:
             taint, other = self._no_execute_taints(view.ready)
             if has_taint(node, other, "NoExecute"):

@@ -12,6 +12,7 @@ from typing import Literal
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.objects import (
     NOT_READY,
+    OUT_OF_SERVICE,
     UNREACHABLE,
     Object,
     condition,
@@ -188,6 +189,11 @@ class NodeTaints:
         """Remove the NoExecute taints: the node is Ready, or evictions are stopped."""
         if self._rules.removes_no_execute_taints:
             self._remove(name, "NoExecute", {NOT_READY, UNREACHABLE})
+
+    def remove_out_of_service(self, name: str) -> None:
+        """Remove the taint of a node that was out of service, if the rules do: no real controller does."""
+        for effect in ("NoExecute", "NoSchedule") if self._rules.removes_out_of_service else ():
+            self._remove(name, effect, {OUT_OF_SERVICE})
 
     def _add(self, name: str, effect: str, keys: list[str]) -> None:
         def change(node: Object) -> None:

@@ -110,8 +110,7 @@ class TaintEviction:
 
     def _process(self, pod: Object, taints: list[Object]) -> None:
         key = (namespace_of(pod), name_of(pod), uid_of(pod))
-        shortest, unlimited = self._rules.min_toleration_time, self._rules.unlimited_toleration_seconds
-        limit = toleration_seconds(pod, taints, shortest, unlimited, self._tolerations) if taints else None
+        limit = self._toleration_seconds(pod, taints) if taints else None
         if limit is None:
             if key not in self._survivors and self._rules.untaint_cancels:
                 self._cancel(key, pod)
@@ -126,6 +125,12 @@ class TaintEviction:
                 return
             pending.timer.cancel()
         self._pending[key] = _Pending(start, self._sim.at(due, self._delete, key))
+
+    def _toleration_seconds(self, pod: Object, taints: list[Object]) -> float | None:
+        if not self._rules.heeds_tolerations:
+            return 0.0
+        shortest, unlimited = self._rules.min_toleration_time, self._rules.unlimited_toleration_seconds
+        return toleration_seconds(pod, taints, shortest, unlimited, self._tolerations)
 
     def _cancel(self, key: _PodKey, pod: Object) -> None:
         pending = self._pending.pop(key, None)

@@ -103,6 +103,7 @@ class Logind:
         self._files = files if files is not None else {}
         self._rules = rules
         self.inhibit_delay_max, self.power_key_action = rules.inhibit_delay_max, rules.handle_power_key
+        self.announces_forced = rules.announces_forced
         self.preparing_for_shutdown = False
         self.is_running = False
         self.bus_pid, self.pid = 300, 310  # of D-Bus and of logind; a restart changes them

@@ -66,6 +66,7 @@ class NodeLifecycleRules:
     limits_evictions: bool = True
     slows_in_partial_disruption: bool = True
     stops_in_full_disruption: bool = True
+    removes_out_of_service: bool = False  # from a node that is Ready
     zone_states_first: bool = False
     taints_within_pass: bool = False
 
@@ -81,6 +82,7 @@ class TaintEvictionRules:
     """
 
     evicts: bool = True
+    heeds_tolerations: bool = True
     eviction_delay: float = 0.0
     min_toleration_time: Callable[[Iterable[float]], float] = min
     steps: tuple[EvictionStep, EvictionStep] = ("add-disruption-target", "delete")
@@ -111,6 +113,9 @@ class PodGcRules:
     collects_out_of_service: bool = True
     out_of_service_taint: str = OUT_OF_SERVICE
     out_of_service_needs_unready: bool = True
+    out_of_service_needs_deletion: bool = True  # of the pods; else all of the node are deleted
+    removes_out_of_service_taint: bool = False  # with the pods
+    out_of_service_effects: frozenset[str] = frozenset({"NoExecute", "NoSchedule"})
     sets_failed: bool = True
     terminal_phase: str = "Failed"
     disruption_target_reason: str = "DeletionByPodGC"
@@ -154,6 +159,9 @@ class AttachDetachRules:
     heeds_out_of_service: bool = True
     forced_detach_needs_unready: bool = True
     waits_for_unmount: bool = True
+    waits_for_pods: bool = True  # that use the volume, also on a node out of service
+    out_of_service_delay: float = 0.0
+    attaches_to_many: bool = False  # volumes of any access mode
     clock_starts_at_deletion: bool = False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 
@@ -27,6 +28,7 @@ class NodeStatusRules:
     ready: tuple[str, str] = ("KubeletReady", "kubelet is posting ready status")
     not_ready_reason: str = "KubeletNotReady"
     unready_in_shutdown: bool = True
+    shutdown_report_delay: float = 0.0  # of the report that a shutdown begins
     shutting_down_message: str = "node is shutting down"
     registers_capacity: bool = True
     registers_with_taints: bool = True
@@ -75,8 +77,29 @@ class NodeShutdownRules:
     ``highest_priority_first``, ``all_groups_at_once``: order of the groups of pods. ``seconds_between_pods``: of one
     group. ``waits_for_volumes``: since v1.32. ``gauges_delay``: from the manager's start to the reload of the gauges.
     ``survives_restart``: a kubelet starts in the shutting-down state if there was ever a shutdown.
+    ``feature_gates``: those that are off unless the kubelet's configuration sets them; ``windows_...``: since v1.34.
+    ``default_grace_periods``: shutdownGracePeriod and the part of critical pods where both are zero;
+    ``default_by_pod_priority``: priority and seconds, where no list is configured. ``group_seconds``: by priority,
+    instead of those of the configuration. ``range_includes_start``: a range of priorities begins with its number;
+    ``gap_belongs_below``: a priority between two ranges has the lower one's seconds.
     """
 
+    feature_gates_off: frozenset[str] = frozenset()
+    windows_graceful_node_shutdown: bool = True
+    heeds_feature_gates: bool = True
+    default_grace_periods: tuple[int, int] = (0, 0)
+    default_by_pod_priority: tuple[tuple[int, int], ...] = ()
+    heeds_pod_priority: bool = True  # shutdownGracePeriodByPodPriority
+    group_seconds: Mapping[str, int] = field(default_factory=dict)
+    range_includes_start: bool = True
+    gap_belongs_below: bool = True
+    stop_delay: float = 0.0  # from the announcement to the stop of the first pod
+    heeds_signals: bool = True  # PrepareForShutdown
+    heeds_cancellation: bool = True
+    restores_pods: bool = False  # after a cancellation
+    gauge_names: tuple[str, str] = ("graceful_shutdown_start_time_seconds", "graceful_shutdown_end_time_seconds")
+    gauge_factor: float = 1.0  # of seconds
+    gauge_offset: tuple[float, float] = (0.0, 0.0)  # seconds that the start and the end are off
     highest_priority_first: bool = False
     all_groups_at_once: bool = False
     seconds_between_pods: float = 0.0
@@ -180,6 +203,7 @@ class LogindRules:
     handle_power_key: str = "poweroff"  # HandlePowerKey
     cancels_in_flight_since: int = 257
     announces_schedules: bool = False
+    announces_forced: bool = False  # systemctl poweroff --force --force
     heeds_inhibitors: bool = True
 
 
@@ -189,7 +213,7 @@ class WindowsRules:
 
     ``wrapped_services_notified``: a program under nssm gets the pre-shutdown notice.
     ``countdown_announced``: the notice comes when a countdown starts. ``late_abort_accepted``: ``shutdown /a`` succeeds
-    without effect once services are notified.
+    without effect once services are notified; ``..._effective``: it cancels the shutdown, and the kubelet goes on.
     """
 
     default_preshutdown_timeout: float = 10.0  # since build 15063; 180 before
@@ -197,3 +221,7 @@ class WindowsRules:
     wrapped_services_notified: bool = False
     countdown_announced: bool = False
     late_abort_accepted: bool = False
+    late_abort_effective: bool = False
+    raises_preshutdown_timeout: bool = True
+    logs_missing_service: bool = True
+    unserved_kubelet_lasts: float = inf  # seconds that a kubelet runs that is no service

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -107,6 +108,7 @@ def fill_registry(registry: WindowsRegistry, system_uuid: str, boot_id: int) -> 
 KUBELET, SSHD, WINRM = "kubelet", "sshd", "WinRM"
 SSH_PORT = 22
 _FIRST_BOOT_ID = 31
+_THROTTLED = 120.0  # invented: seconds after which nssm starts a program again that fails
 _DUMP_SECONDS = 10.0  # invented: from a bug check to the reset; a dump of much memory takes minutes
 _AUTO_START = (3.0, 5.0)  # invented: seconds from the kernel's start to the automatic services
 _DELAYED_START = (4.0, 8.0)  # invented: from those to the services with delayed start; Windows waits up to 120 s
@@ -141,6 +143,7 @@ class WindowsMachine(Machine):
             self.services.add(service)
         if rules.wrapped_services_notified:
             self.services.get(KUBELET).accepts = frozenset({"STOP", "PRESHUTDOWN"})
+        self.power.on_late_abort = self._go_on
         if rules.countdown_announced:
             self.power.on_countdown = self._announce_countdown
         self._connect_services()
@@ -172,6 +175,8 @@ class WindowsMachine(Machine):
         self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers
     ) -> GracefulShutdown:
         service = self.services.get(KUBELET) if self.runs_kubelet_as_service else None
+        if service is None and math.isfinite(seconds := process.rules.windows.unserved_kubelet_lasts):
+            process.after(seconds, self._fail_kubelet)
         return WindowsShutdownManager(process, reporter, workers, self.registry, self.services, service)
 
     def request_shutdown(self, kind: Kind) -> None:
@@ -268,6 +273,18 @@ class WindowsMachine(Machine):
     def _stop_services(self, done: Callable[[], None]) -> None:
         self.is_stopping = True
         self.services.shut_down(done)
+
+    def _fail_kubelet(self) -> None:
+        self.services.get(KUBELET).restart_after = _THROTTLED
+        self.kubelet.stop()
+
+    def _go_on(self) -> None:
+        """Start the services again that a shutdown has stopped which no real Windows would abort any more."""
+        self.is_stopping = False
+        self.kubelet.stop()
+        self.services.lose_power()
+        self.services.start_at_boot(False)
+        self.services.start_at_boot(True)
 
     def _complete(self, kind: Kind) -> None:
         self._was_clean = True

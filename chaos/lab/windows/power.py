@@ -61,6 +61,7 @@ class Power:
         self.scheduled: ShutdownRequest | None = None
         self.is_in_progress = False
         self.on_countdown: Callable[[], None] = lambda: None
+        self.on_late_abort: Callable[[], None] = lambda: None
         self._timer: Timer | None = None
 
     def request(self, request: ShutdownRequest) -> None:
@@ -82,10 +83,14 @@ class Power:
         """End the countdown. Raises PowerError: a shutdown whose countdown is over cannot be aborted."""
         if self.is_in_progress and self._rules.late_abort_accepted:
             return
-        if self.scheduled is None or self.is_in_progress:  # invented: 1116 also once the services are being stopped
+        may_abort = not self.is_in_progress or self._rules.late_abort_effective
+        if self.scheduled is None or not may_abort:  # invented: 1116 also once the services are being stopped
             raise PowerError(NOT_IN_PROGRESS)
+        is_late = self.is_in_progress
         self.lose_power()
         self._log.write(USER32, 1075)
+        if is_late:
+            self.on_late_abort()
 
     def lose_power(self) -> None:
         """Drop the countdown or the shutdown in progress."""
@@ -141,10 +146,12 @@ class WindowsShutdownManager(GracefulShutdown):
 
     def start(self) -> None:
         """Merge PreshutdownOrder and raise the time-out of the service. Any failure leaves the manager off."""
-        if not self._buckets or not self._process.spec.has_feature("windows-graceful-shutdown"):
+        if not self._buckets or not self._rules.windows_graceful_node_shutdown:
             return
+        windows = self._process.rules.windows
         if self._service is None:
-            self._fail("kubelet is NOT running as a Windows service")
+            if windows.logs_missing_service:
+                self._fail("kubelet is NOT running as a Windows service")
             return
         order = self._registry.strings(CONTROL, "PreshutdownOrder")
         if order is None:
@@ -153,7 +160,7 @@ class WindowsShutdownManager(GracefulShutdown):
         merged = merge_order(order, self._service.name, self._service.depends)
         self._registry.set(CONTROL, "PreshutdownOrder", "REG_MULTI_SZ", tuple(merged))
         total = sum(bucket.seconds for bucket in self._buckets)
-        if total > self._services.preshutdown_timeout(self._service):
+        if windows.raises_preshutdown_timeout and total > self._services.preshutdown_timeout(self._service):
             self._services.set_preshutdown_timeout(self._service, total * 1000)
         if by_hand := self._process.machine.spec.preshutdown_timeout:
             self._services.set_preshutdown_timeout(self._service, int(parse_duration(by_hand) * 1000))

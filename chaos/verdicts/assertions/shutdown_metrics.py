@@ -45,29 +45,30 @@ class _Since:
     """What distinguishes a shutdown since a moment from an earlier one.
 
     ``before``: the start in the last reading before it, None without one; ``moments``: where the moment lies by the
-    clock of the node.
+    clock of the node, and ``latest``, where the reading lies at the latest.
     """
 
     before: float | None
     moments: Bounds
+    latest: float
 
     def includes(self, start: float) -> bool | None:
         """Whether a shutdown that started then, by the clock of the node, is since that moment."""
-        if self.before is not None or not start:
-            return start not in (0.0, self.before)
-        if start + _RESOLUTION <= self.moments[0]:
+        if start in (0.0, self.before) or not self.moments[0] - _RESOLUTION < start <= self.latest:
             return False
+        if self.before is not None:
+            return True
         return True if start >= self.moments[1] else None
 
 
 def _evaluate(scrape: Scrape, params: Params, since: _Since) -> Observation:
     start, end = scrape.values.get(START), scrape.values.get(END)
     if start is None or end is None:
-        return None, "the kubelet has no such metrics"
+        return False, "the kubelet has no such metrics"
     started = since.includes(start)
     if started is None:
         return None, "it is not known whether the shutdown in the kubelet's metrics is an earlier one"
-    ended = started and end >= start
+    ended = started and start <= end <= since.latest
     longest = parse_duration(params.duration_at_most) + _RESOLUTION if params.duration_at_most else None
     both = params.started is None and params.ended is None and longest is None
     value = (
@@ -99,7 +100,7 @@ def _samples(scrapes: list[Scrape], params: Params, moment: float, ahead: Bounds
             text = "the kubelet has just started, and its metrics may not be loaded yet"
             yield Sample(scrape.t, None, scrape.seq, text)
         else:
-            value, text = _evaluate(scrape, params, _Since(before, moments))
+            value, text = _evaluate(scrape, params, _Since(before, moments, scrape.t + ahead[1]))
             yield Sample(scrape.t, value, scrape.seq, text)
 
 
@@ -117,10 +118,10 @@ def _loaded(scrapes: list[Scrape]) -> Iterator[tuple[Scrape, bool]]:
 class ShutdownMetrics:
     """``kubelet_graceful_shutdown_start_time_seconds`` and ``..._end_...`` (ALPHA gauges, whole seconds, node's clock).
 
-    Values of an earlier shutdown do not count: the start must differ from that of the last reading before ``since``;
-    without one, the node's clock decides if it was measured. The kubelet sets the end
-    just before it releases the lock, so the end is mostly read after the next boot. The first scrapes after a boot may
-    have 0 for both gauges, so the result is unknown for 5 s after a gap. ``ended`` is about the same shutdown.
+    Values of an earlier shutdown do not count: the start must differ from that of the last reading before ``since``,
+    and by the node's clock, if it was measured, neither be before ``since`` nor after the reading. The kubelet sets the
+    end just before it releases the lock, so the end is mostly read after the next boot. The first scrapes after a boot
+    may have 0 for both gauges, so the result is unknown for 5 s after a gap. ``ended`` is about the same shutdown.
     (kubernetes pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go)
     """
 

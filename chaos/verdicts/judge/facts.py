@@ -115,6 +115,12 @@ def configz_at(timeline: Timeline, node: str, at: float) -> dict[str, Any] | Non
     return reading.value if reading else None
 
 
+_GATES = {  # and whether they are on where the configuration does not have them
+    "kubelet.featureGates.GracefulNodeShutdown": True,
+    "kubelet.featureGates.WindowsGracefulNodeShutdown": False,
+}
+
+
 def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
     """Value of ``kubelet.X`` from configz in seconds, or a plain number; None if missing.
 
@@ -125,6 +131,8 @@ def kubelet_fact(config: Mapping[str, Any], name: str) -> float | None:
     groups = config.get("shutdownGracePeriodByPodPriority")
     if name == "kubelet.shutdownGracePeriod" and groups:
         return _sum_of(groups)
+    if name in _GATES:
+        return float((config.get("featureGates") or {}).get(name.rpartition(".")[2], _GATES[name]))
     value = config.get(name.removeprefix("kubelet."))
     return None if value is None else parse_number(value)
 

@@ -48,6 +48,7 @@ def experiment(action: str, given: dict[str, Any], more: dict[str, Any]) -> Expe
         ("poweroff", {"force": True}, {}, ON_HOST | {Need.ENDS_PODS, Need.DOWN}),
         ("cordon", {}, {"hypothesis": [ONE]}, {Need.HOST, Need.CONTAINERS}),
         ("poweroff", {}, GRACE, set(Need) - {Need.CONTAINERS}),
+        ("poweroff", {}, GRACE | {"allow": ["ungraceful"]}, set(Need) - {Need.GRACEFUL, Need.CONTAINERS}),
         ("poweroff", {}, NO_GRACE, set(Need) - {Need.GRACEFUL, Need.CONTAINERS}),
         ("kubelet-stop", {}, GRACE, ON_HOST | {Need.ENDS_PODS, Need.KUBELET_CONFIG}),
     ],

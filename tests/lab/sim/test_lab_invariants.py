@@ -16,10 +16,13 @@ from chaos.lab.node.kubelet.pod_worker import Bucket, group_by_priority
 from chaos.lab.node.logind import LogindError
 from chaos.lab.node.machine import Machine
 from chaos.lab.objects import parse_quantity
+from chaos.lab.rules import NodeShutdownRules
 from chaos.lab.sim import SimClock
 from chaos.lab.spec import SpecError, parse_duration
 from tests.kit.invariants import Checker
 from tests.kit.simkit import History, events, ready, run, spec, started, taints
+
+RULES = NodeShutdownRules()
 
 _READY = {"deployments": "readyReplicas", "statefulsets": "readyReplicas", "daemonsets": "numberReady"}
 
@@ -134,7 +137,9 @@ def test_parsers_raise_their_documented_error(text: str) -> None:
 )
 def test_every_pod_is_in_one_bucket_and_order_is_stable(starts: list[int], priorities: list[int]) -> None:
     buckets = [Bucket(priority, 1) for priority in sorted(starts)]
-    groups = group_by_priority(buckets, [(priority, index) for index, priority in enumerate(priorities)])
+    groups = group_by_priority(
+        buckets, [(priority, index) for index, priority in enumerate(priorities)], NodeShutdownRules()
+    )
     assert sorted(index for members in groups for index in members) == list(range(len(priorities)))
     for lower, upper in pairwise(groups):
         assert not lower or not upper or max(priorities[i] for i in lower) < min(priorities[i] for i in upper)

@@ -17,17 +17,19 @@ from chaos.lab.objects import Object, parse_quantity, selector_matches, template
 from chaos.lab.rules import NodeLifecycleRules, NodeShutdownRules, PodRules
 from chaos.lab.spec import NodeSpec, PriorityGrace
 
+RULES = NodeShutdownRules()
+
 _TAINT = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 _OTHER = {"key": "example.com/gone", "value": "yes", "effect": "NoExecute"}
 
 
 def test_two_phase_configuration_makes_two_buckets() -> None:
-    assert buckets_of(NodeSpec(name="n")) == [Bucket(0, 20), Bucket(CRITICAL, 10)]
+    assert buckets_of(NodeSpec(name="n"), RULES) == [Bucket(0, 20), Bucket(CRITICAL, 10)]
 
 
 def test_no_grace_period_disables_the_feature() -> None:
     off = NodeSpec(name="n", shutdown_grace_period="0s", shutdown_grace_period_critical_pods="0s")
-    assert buckets_of(off) == []
+    assert buckets_of(off, RULES) == []
 
 
 def test_buckets_by_priority_are_sorted() -> None:
@@ -38,7 +40,7 @@ def test_buckets_by_priority_are_sorted() -> None:
         shutdown_grace_period_critical_pods="0s",
         shutdown_grace_period_by_pod_priority=listed,
     )
-    assert buckets_of(node) == [Bucket(0, 30), Bucket(1000, 20)]
+    assert buckets_of(node, RULES) == [Bucket(0, 30), Bucket(1000, 20)]
 
 
 @pytest.mark.parametrize(
@@ -47,13 +49,18 @@ def test_buckets_by_priority_are_sorted() -> None:
 )
 def test_pod_goes_to_the_greatest_bucket_not_above_it(priority: int, expected: int) -> None:
     buckets = [Bucket(0, 30), Bucket(1000, 20), Bucket(CRITICAL, 10)]
-    groups = group_by_priority(buckets, [(priority, "pod")])
+    groups = group_by_priority(buckets, [(priority, "pod")], RULES)
     assert [index for index, members in enumerate(groups) if members] == [expected]
 
 
 def test_pods_outside_of_the_buckets_are_in_the_first_or_last() -> None:
     buckets = [Bucket(number, 1) for number in (1, 2, 3, 4)]
-    assert group_by_priority(buckets, [(number, number) for number in range(6)]) == [[0, 1], [2], [3], [4, 5]]
+    assert group_by_priority(buckets, [(number, number) for number in range(6)], RULES) == [
+        [0, 1],
+        [2],
+        [3],
+        [4, 5],
+    ]
 
 
 @pytest.mark.parametrize(

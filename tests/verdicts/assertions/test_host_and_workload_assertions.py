@@ -114,6 +114,11 @@ def scraped() -> Story:
     return Story().node(0, "n1").metrics(5, -500, -490)
 
 
+def measured() -> Story:
+    """The same, with a node whose clock is right."""
+    return Story(clockOffsets={"host n1": {"seconds": 0, "within": 0.1}}).node(0, "n1").metrics(5, -500, -490)
+
+
 BOTH = "started: true, ended: true"
 
 
@@ -130,7 +135,12 @@ BOTH = "started: true, ended: true"
         ("quick enough", "duration-at-most: 6s", scraped().metrics(18, 11, 17), HELD),
         ("too slow", "duration-at-most: 6s", scraped().metrics(22, 11, 19), VIOLATED),
         ("unreachable", BOTH, scraped().metrics(12, None, None, status="unreachable"), INCONCLUSIVE),
-        ("no such metric", BOTH, scraped().metrics(12, None, None), INCONCLUSIVE),
+        ("no such metric", BOTH, scraped().metrics(12, None, None), VIOLATED),
+        ("milliseconds", "started: true", measured().metrics(12, 11_000, 0), VIOLATED),
+        ("a start that is still to come", "started: true", measured().metrics(12, 3_611, 0), VIOLATED),
+        ("a start an hour before", "started: true", measured().metrics(12, -3_589, 0), VIOLATED),
+        ("an end that is still to come", BOTH, measured().metrics(12, 11, 3_617), VIOLATED),
+        ("a clock that is measured", BOTH, measured().metrics(12, 11, 12), HELD),
         ("never started", "started: false", Story().node(0, "n1").metrics(5, 0), HELD),
         ("never scraped", BOTH, Story().node(0, "n1"), INCONCLUSIVE),
         ("blind", BOTH, scraped().blind(12, 40, "metrics@n1"), INCONCLUSIVE),

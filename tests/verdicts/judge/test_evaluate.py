@@ -320,6 +320,13 @@ def test_facts(
         ),
         ({"n2": {"shutdownGracePeriod": "30s"}}, "kubelet.shutdownGracePeriod", None),
         ({"n1": {}}, "kubelet.shutdownGracePeriod", None),
+        ({"n1": {}}, "kubelet.featureGates.GracefulNodeShutdown + 9s", 10),
+        (
+            {"n1": {"featureGates": {"GracefulNodeShutdown": False}}},
+            "kubelet.featureGates.GracefulNodeShutdown + 9s",
+            9,
+        ),
+        ({"n1": {}}, "kubelet.featureGates.WindowsGracefulNodeShutdown + 9s", 9),
         ({"n1": {"shutdownGracePeriod": "soon"}}, "kubelet.shutdownGracePeriod", None),
     ],
 )

@@ -94,7 +94,7 @@ async def _shut_down(process: Process, words: list[str], options: dict[str, list
     if force == 1:
         return process.fail(f"the lab does not simulate systemctl --force {words[0]}; only twice --force")
     machine = process.host.machine
-    if force:
+    if force and not machine.logind.announces_forced:
         machine.power_off()
         if reboot:
             machine.power_on()

@@ -184,7 +184,7 @@ class Kubelet:
             any(item.state == "running" for item in self._machine.runtime.containers(uid))
             for uid in self._machine.runtime.pods()
         )
-        return format_metrics(process.metrics, self._machine.name, self._spec, running)
+        return format_metrics(process.metrics, self._machine.name, self._spec, running, process.rules.node_shutdown)
 
     def configz(self) -> dict[str, Any]:
         """Response to ``/configz``. Raises RuntimeError without a process."""
@@ -205,6 +205,8 @@ class Kubelet:
         }
         if node.taints:
             config["registerWithTaints"] = [msgspec.to_builtins(taint) for taint in node.taints]
+        if node.feature_gates:
+            config["featureGates"] = node.feature_gates
         if by_priority:
             config["shutdownGracePeriodByPodPriority"] = by_priority
         return {"kubeletconfig": config}

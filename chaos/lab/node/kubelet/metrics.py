@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import msgspec
 
+from chaos.lab.rules import NodeShutdownRules
 from chaos.lab.spec import LabSpec
 
 STATE_FILE = "/var/lib/kubelet/graceful_node_shutdown_state"
@@ -58,13 +59,13 @@ def family(name: str, kind: str, values: Mapping[str, float]) -> list[str]:
     return [f"# TYPE {name} {kind}", *lines] if lines else []
 
 
-def format_metrics(metrics: Metrics, node: str, spec: LabSpec, running_pods: int) -> str:
+def format_metrics(metrics: Metrics, node: str, spec: LabSpec, running_pods: int, rules: NodeShutdownRules) -> str:
     """Format the response to ``/metrics``."""
     has_rejections = spec.has_feature("admission-rejections")
     by_reason = {f'{{reason="{key}"}}': n for key, n in sorted(metrics.rejections.items()) if has_rejections}
     lines = [
-        *family("kubelet_graceful_shutdown_end_time_seconds", "gauge", {"": metrics.shutdown_end}),
-        *family("kubelet_graceful_shutdown_start_time_seconds", "gauge", {"": metrics.shutdown_start}),
+        *_shutdown_gauge(1, metrics.shutdown_end, rules),
+        *_shutdown_gauge(0, metrics.shutdown_start, rules),
         *family("kubelet_node_name", "gauge", {f'{{node="{node}"}}': 1}),
         *family("kubelet_running_pods", "gauge", {"": running_pods}),
         *family("kubernetes_build_info", "gauge", {f'{{git_version="{spec.git_version}"}}': 1}),
@@ -72,6 +73,11 @@ def format_metrics(metrics: Metrics, node: str, spec: LabSpec, running_pods: int
         *family("kubelet_admission_rejections_total", "counter", by_reason),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _shutdown_gauge(index: int, seconds: int, rules: NodeShutdownRules) -> list[str]:
+    value = (seconds + rules.gauge_offset[index]) * rules.gauge_factor if seconds else 0
+    return family(f"kubelet_{rules.gauge_names[index]}", "gauge", {"": value})
 
 
 def _scientific(digits: Decimal, exponent: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -15,6 +16,7 @@ from chaos.lab.node.kubelet.pod_worker import (
     buckets_of,
     grace_override,
     group_by_priority,
+    has_gate,
     lesser_grace,
 )
 from chaos.lab.node.kubelet.pod_workers import PodWorkers
@@ -33,7 +35,7 @@ class GracefulShutdown:
     def __init__(self, process: Process, reporter: NodeStatusReporter, workers: PodWorkers) -> None:
         self._process, self._reporter, self._workers = process, reporter, workers
         self._rules = process.rules.node_shutdown
-        self._buckets = buckets_of(process.machine.spec)
+        self._buckets = buckets_of(process.machine.spec, self._rules)
         self._started_at = 0.0
         self.chosen_lock_loss: bool | None = None
 
@@ -56,20 +58,27 @@ class GracefulShutdown:
     def _end_pods(self) -> None:
         """Start a shutdown: facts 1.4, steps 2 to 5."""
         self._process.is_shutting_down = True
-        self._reporter.report_now()
+        self._later(self._process.rules.node_status.shutdown_report_delay, self._reporter.report_now)
         self._started_at = self._process.sim.now
         self._process.machine.files[STATE_FILE] = state_file(self._started_at, None)
         metrics = self._process.metrics
         metrics.shutdown_start, metrics.shutdown_end = int(self._started_at), 0
         workers = [(worker.priority, worker) for worker in self._workers.active_pods()]
-        plan = list(zip(self._buckets, group_by_priority(self._buckets, workers), strict=True))
+        plan = list(zip(self._buckets, group_by_priority(self._buckets, workers, self._rules), strict=True))
         self._on_pods_chosen()
         if self._rules.highest_priority_first:
             plan.reverse()
         if self._rules.all_groups_at_once:
             for bucket, members in plan:
                 self._kill(bucket, members, set())
-        self._run(plan)
+        self._later(self._rules.stop_delay, self._run, plan)
+
+    def _later(self, delay: float, call: Callable[..., object], *arguments: object) -> None:
+        """Call after a delay, at once without one."""
+        if delay:
+            self._process.after(delay, call, *arguments)
+        else:
+            call(*arguments)
 
     def _run(self, remaining: list[tuple[Bucket, list[Worker]]]) -> None:
         """Process the buckets in order, without empty ones."""
@@ -93,10 +102,8 @@ class GracefulShutdown:
             )
             self._process.log(_PODS, "Shutdown manager killing pod with gracePeriod", pod=pod, gracePeriod=logged_grace)
             done = partial(self._on_pod_end, waiting)
-            if apart := self._rules.seconds_between_pods:
-                self._process.after(apart * index, self._workers.kill_for_shutdown, worker, grace, done)
-            else:
-                self._workers.kill_for_shutdown(worker, grace, done)
+            delay = self._rules.seconds_between_pods * index
+            self._later(delay, self._workers.kill_for_shutdown, worker, grace, done)
 
     def _on_pod_end(self, waiting: set[Worker], worker: Worker) -> None:
         self._process.log(_PODS, "Shutdown manager finished killing pod", pod=f"{worker.namespace}/{worker.name}")
@@ -164,7 +171,8 @@ class ShutdownManager(GracefulShutdown):
         """Raise logind's limit if needed, take the lock, subscribe. There is no retry after a failure."""
         if not self._logind.is_running and self._rules.gauges_without_logind:
             self._process.after_jitter(*self._rules.gauges_delay, self._reload)
-        if not self._buckets or not self._logind.is_running:
+        is_on = has_gate(self._process.machine.spec, self._rules, "GracefulNodeShutdown")
+        if not self._buckets or not self._logind.is_running or not is_on:
             return
         if self._needs_override() and self._rules.raises_inhibit_delay_max:
             self._override()
@@ -213,6 +221,8 @@ class ShutdownManager(GracefulShutdown):
         self._process.descriptors.close_all()
 
     def _on_signal(self, active: bool) -> None:
+        if not (self._rules.heeds_signals if active else self._rules.heeds_cancellation):
+            return
         if not active and self._is_busy and self._rules.cancellation_at_once:
             self._on_cancel()
             return
@@ -249,10 +259,7 @@ class ShutdownManager(GracefulShutdown):
         message = "Shutdown manager completed processing shutdown event, node will shutdown shortly"
         self._process.log(_MANAGER, message)
         self._process_next()
-        if late := self._rules.lock_release_delay:
-            self._process.after(late, self.lose_lock)
-        else:
-            self.lose_lock()
+        self._later(self._rules.lock_release_delay, self.lose_lock)
 
     def _on_cancel(self) -> None:
         """Handle a cancellation; the node's status follows with its next regular sync."""
@@ -261,6 +268,8 @@ class ShutdownManager(GracefulShutdown):
         with suppress(LogindError):  # the kubelet ignores it, too
             self._take_lock()
         self.chosen_lock_loss = None
+        if self._rules.restores_pods:
+            self._workers.restore()
         self._process_next()
 
     def _take_lock(self) -> None:

@@ -184,28 +184,50 @@ class Bucket:
     seconds: int
 
 
-def buckets_of(node: NodeSpec) -> list[Bucket]:
+def buckets_of(node: NodeSpec, rules: NodeShutdownRules) -> list[Bucket]:
     """Effective buckets, the lowest priority first; empty if the feature is off. NSM migrateConfig."""
-    if node.shutdown_grace_period_by_pod_priority:
-        unsorted = [
-            Bucket(item.priority, item.shutdown_grace_period_seconds)
-            for item in node.shutdown_grace_period_by_pod_priority
-        ]
-        return sorted(unsorted, key=lambda bucket: bucket.priority)
+    found = sorted(_configured(node, rules), key=lambda bucket: bucket.priority)
+    return [Bucket(each.priority, rules.group_seconds.get(str(each.priority), each.seconds)) for each in found]
+
+
+def has_gate(node: NodeSpec, rules: NodeShutdownRules, gate: str) -> bool:
+    """Whether a feature gate is on."""
+    default = gate not in rules.feature_gates_off
+    return node.feature_gates.get(gate, default) if rules.heeds_feature_gates else default
+
+
+def _configured(node: NodeSpec, rules: NodeShutdownRules) -> list[Bucket]:
+    listed = [
+        (each.priority, each.shutdown_grace_period_seconds) for each in node.shutdown_grace_period_by_pod_priority
+    ]
+    by_priority = rules.heeds_pod_priority and has_gate(node, rules, "GracefulNodeShutdownBasedOnPodPriority")
+    if by_priority and (found := listed or rules.default_by_pod_priority):
+        return [Bucket(priority, seconds) for priority, seconds in found]
     total = int(parse_duration(node.shutdown_grace_period))
     critical = int(parse_duration(node.shutdown_grace_period_critical_pods))
+    if not total and not critical and not listed:
+        total, critical = rules.default_grace_periods
     if total == 0 or critical > total:
         return []
     return [Bucket(0, total - critical), Bucket(CRITICAL, critical)]
 
 
-def group_by_priority(buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]]) -> list[list[_Pod]]:
+def group_by_priority(
+    buckets: list[Bucket], pods: Iterable[tuple[int, _Pod]], rules: NodeShutdownRules
+) -> list[list[_Pod]]:
     """Pods by bucket: that with the highest priority up to the pod's, else the lowest. ``pods``: (priority, pod)."""
     groups: list[list[_Pod]] = [[] for _ in buckets]
     for priority, pod in pods:
-        candidates = [index for index, bucket in enumerate(buckets) if bucket.priority <= priority]
-        groups[candidates[-1] if candidates else 0].append(pod)
+        groups[_index_of(buckets, priority, rules)].append(pod)
     return groups
+
+
+def _index_of(buckets: list[Bucket], priority: int, rules: NodeShutdownRules) -> int:
+    least = priority + (0 if rules.range_includes_start else -1)
+    below = [index for index, bucket in enumerate(buckets) if bucket.priority <= least]
+    index = below[-1] if below else 0
+    is_gap = below and buckets[index].priority != priority and index + 1 < len(buckets)
+    return index + 1 if is_gap and priority and not rules.gap_belongs_below else index
 
 
 def grace_override(bucket_seconds: int, termination_grace: int | None, rules: NodeShutdownRules) -> int:

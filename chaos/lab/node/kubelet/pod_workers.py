@@ -29,8 +29,7 @@ class PodWorkers:
         self._starter = ContainerStarter(process, self._statuses, volumes, self._on_stop)
         self._mirrors = MirrorPods(process, self._statuses.write)
         self._manifests = ManifestCheck(process, self._workers, self._mirrors, self._start_static, self._stop)
-        self._is_synced = False
-        self._reached_at = process.sim.now
+        self._is_synced, self._reached_at = False, process.sim.now
 
     def start(self) -> None:
         """Start static pods at once, other pods with the first list of the API server."""
@@ -95,6 +94,14 @@ class PodWorkers:
     def active_pods(self) -> list[Worker]:
         """Workers of pods that have not ended. KP GetActivePods."""
         return [worker for worker in self._workers.values() if worker.state != "ended"]
+
+    def restore(self) -> None:
+        """Run the pods again that the kubelet has ended, which no real kubelet does."""
+        for worker in self._workers.values():
+            if worker.state == "ended" and worker.cause is not None:
+                worker.state, worker.cause, worker.has_sandbox = "starting", None, False
+                self._runtime.remove(worker.uid)
+                self._starter.start_new(worker)
 
     def kill_for_shutdown(self, worker: Worker, grace: int, done: Callable[[Worker], object]) -> None:
         """Stop a pod for the node's shutdown. A stop in progress is not shortened: the runtime keeps the first grace
