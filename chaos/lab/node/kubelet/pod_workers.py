@@ -29,8 +29,7 @@ class PodWorkers:
         self._starter = ContainerStarter(process, self._statuses, volumes, self._on_stop)
         self._mirrors = MirrorPods(process, self._statuses.write)
         self._manifests = ManifestCheck(process, self._workers, self._mirrors, self._start_static, self._stop)
-        self._is_synced = False
-        self._reached_at = process.sim.now
+        self._is_synced, self._reached_at = False, process.sim.now
 
     def start(self) -> None:
         """Start static pods at once, other pods with the first list of the API server."""
