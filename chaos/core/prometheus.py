@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.core.field_types import DurationText, Flag, Model, Secret, Url, full_match
 
@@ -21,11 +21,7 @@ def _header_text(value: Any) -> Any:
     return value
 
 
-HeaderValue = Annotated[
-    str | Secret,
-    BeforeValidator(_header_text),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Secret"}]}),
-]
+HeaderValue = Annotated[str | Secret, BeforeValidator(_header_text)]
 
 
 class Prometheus(Model):
