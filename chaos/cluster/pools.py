@@ -77,7 +77,7 @@ class Pools:
 
 def api_pool(access: Access, identity: Identity) -> Pool:
     """For the API server. Raises BadInput for certificates that cannot be used."""
-    from urllib3 import PoolManager, ProxyManager
+    from urllib3 import ProxyManager
 
     options: dict[str, Any] = {
         "maxsize": _POOL_SIZE,
@@ -89,7 +89,7 @@ def api_pool(access: Access, identity: Identity) -> Pool:
         options["assert_hostname"] = False
     proxy = access.proxy
     if proxy is None:
-        return Pool(PoolManager(**options))
+        return Pool(_official_manager(access, options))
     if proxy.scheme.startswith("socks"):
         from urllib3.contrib.socks import SOCKSProxyManager
 
@@ -100,6 +100,18 @@ def api_pool(access: Access, identity: Identity) -> Pool:
     headers = {"Proxy-Authorization": f"Basic {login}"} if proxy.user or proxy.password else None
     trust = _context(access, access.ca, None, verifies=access.verifies, with_system=True)
     return Pool(ProxyManager(proxy.address, proxy_headers=headers, proxy_ssl_context=trust, **options), proxy)
+
+
+def _official_manager(access: Access, options: dict[str, Any]) -> Any:
+    """The connections of Kubernetes' official client, with ``options`` instead of what it reads from files."""
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.client.rest import RESTClientObject
+
+    configuration = Configuration(host=access.server)
+    configuration.verify_ssl, configuration.proxy = access.verifies, None  # the proxy of the environment is not ours
+    manager = RESTClientObject(configuration).pool_manager
+    manager.connection_pool_kw |= options
+    return manager
 
 
 def direct_pool(access: Access, identity: Identity, ca: Pem, **options: Any) -> Pool:

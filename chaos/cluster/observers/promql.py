@@ -1,4 +1,4 @@
-"""Client of a Prometheus server, or of another one with its API: queries, and alerting rules.
+"""Client of a Prometheus server, or of another one with its API, over prometheus-api-client: queries, alerting rules.
 
 Rules (``GET /api/v1/rules``), and not ``/api/v1/alerts``: a server without rules, or whose rules fail, has no alert,
 either. Format: https://prometheus.io/docs/prometheus/latest/querying/api/#rules
@@ -13,6 +13,7 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -74,35 +75,40 @@ class PrometheusClient:
 
     def query(self, query: str) -> list[Series]:
         """Series with their current value. Raises PrometheusUnavailable, QueryRefused."""
-        return _series(self._ask("query", query, {}), query)
+        return _series(self._ask("custom_query", query), query)
 
     def query_range(self, query: str, start: float, end: float, step: float) -> list[Series]:
         """Series with their values between two times of the server's clock. Raises as :meth:`query`."""
+        begin, until = (datetime.fromtimestamp(t, UTC) for t in (start, end))
         step = max(step, (end - start) / _MAX_POINTS)
-        times = {"start": f"{round(start)}", "end": f"{round(end)}", "step": f"{step:g}"}
-        return _series(self._ask("query_range", query, times), query)
+        return _series(self._ask("custom_query_range", query, begin, until, f"{step:g}"), query)
 
     def alerting_rules(self) -> list[AlertingRule]:
         """All alerting rules, with the alerts that fire. Raises PrometheusUnavailable."""
         try:
-            return decode_rules(self._get("rules", {"type": "alert"}, "rules"))
+            answer = self.get(f"{self._url}/api/v1/rules", {"type": "alert"}, "rules")
+            return decode_rules(bytes(answer.content))
         except ValueError as error:
             raise PrometheusUnavailable(f"Prometheus at {server_of(self._url)}: {error}") from error
 
-    def _ask(self, what: str, query: str, times: Mapping[str, str]) -> Any:
-        body = self._get(what, {"query": query, **times}, query)
+    def _ask(self, method: str, query: str, *arguments: object) -> Any:
+        """The result of a query. Raises PrometheusUnavailable, QueryRefused."""
+        from prometheus_api_client import PrometheusConnect
+        from urllib3.util import Retry
+
+        asking = _Asking(self, query)
+        client = PrometheusConnect(self._url, retry=Retry(0), session=asking, timeout=_TIMEOUT)
         try:
-            answer = msgspec.json.decode(body)
-            return answer["data"]["result"]
-        except (*DECODE_ERRORS, KeyError, TypeError) as error:
+            return getattr(client, method)(query, *arguments)
+        except (ValueError, KeyError, TypeError) as error:
             raise PrometheusUnavailable(
-                f"Prometheus at {server_of(self._url)}: its answer is not JSON of Prometheus{_quoted(body)}",
+                f"Prometheus at {server_of(self._url)}: its answer is not JSON of Prometheus{_quoted(asking.body)}",
                 hint="check prometheus.url in the inventory, and whether a login page is in front of it",
             ) from error
 
-    def _get(self, what: str, parameters: Mapping[str, str], query: str) -> bytes:
-        """The body of an answer. Raises PrometheusUnavailable, QueryRefused."""
-        url, where = f"{self._url}/api/v1/{what}", server_of(self._url)
+    def get(self, url: str, parameters: Mapping[str, str], query: str) -> Any:
+        """An answer with status 200. Raises PrometheusUnavailable, QueryRefused."""
+        where = server_of(self._url)
         try:
             for _ in range(_MAX_REDIRECTS):
                 response = self._session().get(
@@ -127,7 +133,7 @@ class PrometheusClient:
             )
         if response.status_code != 200:
             raise _status_error(response.status_code, response.content, query)
-        return bytes(response.content)
+        return response
 
     def _authorization(self) -> dict[str, str]:
         if self._user:
@@ -158,6 +164,28 @@ class PrometheusClient:
         session.auth = lambda request: request  # without any, a password of ~/.netrc would replace the token
         session.cert = (self._tls.certificate, self._tls.key) if self._tls.certificate else None
         return session
+
+
+class _Asking:
+    """The session that prometheus-api-client is given: it sends one query as the client here does.
+
+    ``body``: of the answer.
+    """
+
+    verify, cert = True, None  # the client here has its own
+
+    def __init__(self, client: PrometheusClient, query: str) -> None:
+        self._client, self._query = client, query
+        self.body = b""
+
+    def mount(self, prefix: str, adapter: object) -> None:
+        """Retries are not wanted."""
+
+    def get(self, url: str, params: Mapping[str, str], **_: object) -> Any:
+        """Raises PrometheusUnavailable, QueryRefused."""
+        answer = self._client.get(url, params, self._query)
+        self.body = bytes(answer.content)
+        return answer
 
 
 def _is_same_api(url: str, target: str) -> bool:
