@@ -55,7 +55,7 @@ COUNT = None if IS_WHOLE else 10
 SIZES = (3, 4, 8, 30)
 UNSUITED = {  # numbers of workers at which an experiment is refused, and why
     "eviction-rate": {3: "needs 4 node", 4: "four nodes are less than 55 % of all nodes"},
-    "large-zone-outage": {size: "needs 29 node" for size in SIZES},
+    "large-zone-outage": dict.fromkeys(SIZES, "needs 29 node"),
     "partial-zone-outage": {3: "needs 3 node", 4: "needs 3 node"},
     "third-node-of-a-zone": {3: "needs 1 node", 4: "needs 1 node"},
     "total-outage": {3: "the nodes that count are workers, at least four"},
