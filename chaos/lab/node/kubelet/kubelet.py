@@ -93,6 +93,17 @@ class Kubelet:
         volumes = VolumeMounts(process)
         reporter = self._reporter = NodeStatusReporter(process, pressure, volumes)
         reporter.registrations, reporter.last_taints = self.registrations, self._last_taints
+        self._prepare_registration(process, reporter)
+        self._process, self._workers = process, PodWorkers(process, pressure, volumes)
+        pressure.start(self._workers)
+        self._manager = self._make_manager(process, reporter, self._workers)
+        reporter.start()
+        process.after_jitter(*_MANAGER, self._manager.start)
+        process.after_jitter(*_LIST_PODS, self._workers.start)
+        self._machine.notify()
+
+    def _prepare_registration(self, process: Process, reporter: NodeStatusReporter) -> None:
+        """Decide whether and when the process creates its Node, if there is none."""
         rules = process.rules.node_status
         if rules.turns_swap_off:
             self._machine.swap = 0
@@ -102,13 +113,6 @@ class Kubelet:
         reporter.may_register = has_flag and (self._pids == 1 or self._starts_without_node > rules.ignored_starts)
         if self._pids > 1 or not self._machine.spec.register_node:
             reporter.registration_delay = rules.registration_delay
-        self._process, self._workers = process, PodWorkers(process, pressure, volumes)
-        pressure.start(self._workers)
-        self._manager = self._make_manager(process, reporter, self._workers)
-        reporter.start()
-        process.after_jitter(*_MANAGER, self._manager.start)
-        process.after_jitter(*_LIST_PODS, self._workers.start)
-        self._machine.notify()
 
     def stop(self) -> None:
         """Stop the unit: the process ends, its inhibitor lock is released, containers keep running."""
