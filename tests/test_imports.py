@@ -26,7 +26,8 @@ PURE = (
 IMPURE = ("gameday.notify", "reports.live")
 # What only these rooms import.
 OWNERS = {
-    "kubernetes": (),
+    "kubernetes": ("cluster",),
+    "prometheus_api_client": ("cluster",),
     "paramiko": ("machines",),
     "yaml": ("cluster", "documents"),
     "cel_expr_python": ("verdicts",),

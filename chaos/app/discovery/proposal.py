@@ -7,18 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.app.discovery.machines import (
-    Access,
-    Entries,
-    Entry,
-    Kinds,
-    LinuxTransport,
-    PowerChoice,
-    SshUse,
-    access_of,
-    powers,
-)
+from chaos.app.discovery.machines import Access, Entries, Entry, LinuxTransport, SshUse, access_of
 from chaos.app.discovery.nodes import MANAGED, UNKNOWN, Found, ListedNode, distribution_of, summary
+from chaos.app.discovery.powers import Kinds, PowerChoice, powers
 
 _SHOWN = 4  # names in a note
 _DEFAULTS = "of all nodes, also of new ones; over a network each is reached at the first InternalIP of its Node"

@@ -9,7 +9,8 @@ from typing import Any
 import click
 from pydantic import ValidationError
 
-from chaos.app.discovery.machines import Kinds, LinuxTransport, PowerChoice
+from chaos.app.discovery.machines import LinuxTransport
+from chaos.app.discovery.powers import Kinds, PowerChoice
 from chaos.app.init import HostKey, written_path
 from chaos.cli.output import echo
 from chaos.core.text import align_columns, printable

@@ -1,8 +1,4 @@
-"""Client of a Prometheus server, or of another one with its API, over prometheus-api-client: queries, alerting rules.
-
-Rules (``GET /api/v1/rules``), and not ``/api/v1/alerts``: a server without rules, or whose rules fail, has no alert,
-either. Format: https://prometheus.io/docs/prometheus/latest/querying/api/#rules
-"""
+"""Client of a Prometheus, or of another server with its API, over prometheus-api-client: queries, alerting rules."""
 
 # ruff: noqa: PLC0415 - requests is slow to import
 
@@ -18,8 +14,9 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
+from chaos.cluster.observers.alerting_rules import decode_rules
 from chaos.cluster.observers.http_client import HttpFailed, describe_failure, read_bounded, server_of
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.errors import NodefallError
@@ -35,7 +32,6 @@ _MAX_SECONDS = 60.0  # wall seconds until the end of an answer
 _BAD_QUERY = (400, 422)
 _MAX_REDIRECTS = 3
 _QUOTED_BYTES, _QUOTED = 2000, 200  # of an answer that is not understood
-_FIRING, _HEALTHY, _ALERTING = "firing", "ok", "alerting"
 
 
 class PrometheusUnavailable(NodefallError):
@@ -181,7 +177,10 @@ class _Asking:
     def mount(self, prefix: str, adapter: object) -> None:
         """Retries are not wanted."""
 
-    def get(self, url: str, params: Mapping[str, str], **_: object) -> Any:
+    def close(self) -> None:
+        """It is the other client's."""
+
+    def request(self, *, url: str, params: Mapping[str, str], **_: object) -> Any:
         """Raises PrometheusUnavailable, QueryRefused."""
         answer = self._client.get(url, params, self._query)
         self.body = bytes(answer.content)
@@ -252,51 +251,3 @@ def _sample(pair: Any) -> tuple[float, float | None]:
 
 def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:200]
-
-
-class _Alert(Struct):
-    labels: dict[str, str]
-    state: str
-
-
-class _Rule(Struct, rename="camel"):
-    name: str
-    type: str = _ALERTING
-    labels: dict[str, str] = {}
-    health: str = "unknown"
-    last_error: str = ""
-    alerts: list[_Alert] = []
-
-
-class _Group(Struct):
-    rules: list[_Rule]
-
-
-class _Data(Struct):
-    groups: list[_Group]
-
-
-class _Answer(Struct):
-    status: str
-    data: _Data = field(default_factory=lambda: _Data([]))
-
-
-_DECODER = msgspec.json.Decoder(_Answer)
-
-
-def decode_rules(body: bytes) -> list[AlertingRule]:
-    """The alerting rules in an answer. Raises ValueError for anything else."""
-    try:
-        answer = _DECODER.decode(body)
-    except DECODE_ERRORS as error:
-        raise ValueError(f"no rules of Prometheus: {error}") from error
-    if answer.status != "success":
-        raise ValueError(f"no rules of Prometheus: status {answer.status!r}")
-    rules = [rule for group in answer.data.groups for rule in group.rules]
-    return [_rule(rule) for rule in rules if rule.type == _ALERTING]
-
-
-def _rule(rule: _Rule) -> AlertingRule:
-    error = "" if rule.health == _HEALTHY else rule.last_error or f"its health is {rule.health}"
-    firing = tuple(alert.labels for alert in rule.alerts if alert.state == _FIRING)
-    return AlertingRule(rule.name, {**rule.labels, "alertname": rule.name}, error, firing)

@@ -76,8 +76,7 @@ class PodRules:
     ``removal_delay``: from the terminal status to the kubelet's DELETE; ``removes_while_running``: a deleted pod.
     ``stops_without_api_server_after``: seconds without a connection after which the kubelet stops its pods.
     ``disruption_target_delay``: from the terminal status of a pod that the kubelet ended; ``..._before_end``: when its
-    stop starts. ``ends_before_stop``: the terminal status is written when the stop starts. ``unreachable_limit``: after
-    it, containers of a kubelet that does not reach the API server are killed; None: they run on.
+    stop starts. ``ends_before_stop``: the terminal status is written when the stop starts.
     """
 
     sync_period: float = 10.0  # of the status manager
@@ -104,7 +103,6 @@ class PodRules:
     exit_codes_count: bool = True
     reason_on_succeeded: bool = False
     failed_pods_stay_ready: bool = False
-    unreachable_limit: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from chaos.app.discovery.machines import Access, powers
+from chaos.app.discovery.machines import Access
 from chaos.app.discovery.nodes import ListedMetadata, ListedNode
+from chaos.app.discovery.powers import powers
 from chaos.app.init import refuse_lab
 from chaos.cli.app import main
 from chaos.core.errors import UsageError

@@ -11,8 +11,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chaos.app.discovery.machines import PowerChoice, SshUse, to_document
+from chaos.app.discovery.machines import SshUse, to_document
 from chaos.app.discovery.nodes import ListedMetadata, ListedNode
+from chaos.app.discovery.powers import PowerChoice
 from chaos.app.discovery.proposal import Choices, ClusterFacts, propose
 from chaos.app.init import render
 from chaos.core.installed_drivers import power_drivers

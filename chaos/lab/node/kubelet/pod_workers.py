@@ -29,7 +29,7 @@ class PodWorkers:
         self._starter = ContainerStarter(process, self._statuses, volumes, self._on_stop)
         self._mirrors = MirrorPods(process, self._statuses.write)
         self._manifests = ManifestCheck(process, self._workers, self._mirrors, self._start_static, self._stop)
-        self._is_synced, self._reached_at = False, process.sim.now
+        self._is_synced = False
 
     def start(self) -> None:
         """Start static pods at once, other pods with the first list of the API server."""
@@ -279,18 +279,8 @@ class PodWorkers:
         if is_deleting(pod):
             self._schedule_delete(worker)
 
-    def _kill_unreachable(self) -> None:
-        """Kill all containers if the API server has not been reached for long, as the rules may have it."""
-        now, limit = self._process.sim.now, self._rules.unreachable_limit
-        if limit is None or self._process.link.is_up:
-            self._reached_at = now
-        elif now - self._reached_at >= limit:
-            for uid in self._workers:
-                self._runtime.remove(uid)
-
     def _reconcile(self) -> None:
         """Rewrite statuses that other writers changed, such as Ready=False of the node controller (facts 5.3)."""
-        self._kill_unreachable()
         running = (worker for worker in self._workers.values() if worker.state == "running")
         if self._process.sim.now - self._process.link.last_read > self._rules.stops_without_api_server_after:
             for worker in list(running):
