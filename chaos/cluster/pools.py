@@ -19,7 +19,7 @@ from msgspec import Struct
 from chaos.cluster.access import Access, Pem
 from chaos.cluster.credentials import Identity
 from chaos.cluster.proxies import Proxy
-from chaos.core.errors import NodefallError, bad_input
+from chaos.core.errors import BadInput, NodefallError, bad_input
 
 _FILES_PERIOD = 1.0  # wall seconds between looks at whether the files have changed
 _POOL_SIZE = 32  # connections, for watches, scrapes and writes together
@@ -156,6 +156,8 @@ def _context(
     if ca:
         try:
             context.load_verify_locations(cadata=ca.read().decode("ascii", "ignore"))
+        except BadInput:  # others may write the file
+            raise
         except (OSError, ValueError, NodefallError) as error:  # ssl.SSLError is an OSError
             raise bad_input(access.where, f"its {ca.key} {ca.path}".rstrip() + " has no certificate in PEM") from error
     if with_system or not ca:

@@ -13,9 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)", re.ASCII)
@@ -89,10 +87,6 @@ def format_duration(seconds: float) -> str:
     minutes, rest = divmod(rest, 60_000)
     text = (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes else "")
     return text + (f"{rest / 1000:g}s" if rest else "")
-
-
-# Seconds since the epoch that a date can show: those of the years 1 to 9999.
-Moment = Annotated[float, Meta(ge=-62_135_596_800, le=253_402_300_799)]
 
 
 def timestamp(t: float) -> str:

@@ -124,7 +124,7 @@ def _check_object(manifest: Cursor) -> None:
     for part, (pattern, what) in _PARTS.items():  # they become parts of a path
         cursor = manifest.get(*part)
         if cursor.text and not re.fullmatch(pattern, cursor.text):
-            cursor.report(f"{cursor.text[:80]!r} is not {what}")
+            cursor.report(f"invalid {part[-1]}: {cursor.text[:80]!r} is not {what}")
     if not (metadata.get("name").text or metadata.get("generateName").text):
         manifest.report("a Kubernetes object needs metadata.name")
 

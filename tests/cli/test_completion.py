@@ -60,6 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             ["run", "exp"],
             [
                 *(f"experiments/{name}" for name in ("gamedays/", "graceful.yaml", "other.yml", "workloads/")),
+                "expected-pods",
                 "expired-certificate",
             ],
         ),

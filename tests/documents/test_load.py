@@ -374,7 +374,6 @@ def test_a_jump_host_need_not_be_listed(tmp_path: Path) -> None:
     ("action", "given", "message", "hint"),
     [
         ("preempt", "cpu: 5x", r"'5x' does not match ^\d+(\.\d+)?m?$", "the pod's request; 1m more than"),
-        ("create-node", "node: Nowhere", r"'Nowhere' does not match ^[a-z0-9](", "name of the Node"),
     ],
 )
 def test_a_pattern_is_reported_with_the_description_of_the_field(

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from chaos.core.action import FactCheck, Undo, UndoState
-from chaos.core.duration import Moment
 from chaos.core.errors import NodefallError
 from chaos.core.legacy import upgrade_undo
+from chaos.core.moments import Moment
 from chaos.core.redaction import redact_json
 from chaos.core.text import on_node
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from chaos.core.duration import Moment
 from chaos.core.errors import Refused, UsageError
 from chaos.core.files import make_private_directory, private_opener, read_regular
 from chaos.core.legacy import decode_result
+from chaos.core.moments import Moment
 from chaos.core.redaction import redact_json
 from chaos.core.result import RunResult
 from chaos.core.store.journal import NAME as JOURNAL

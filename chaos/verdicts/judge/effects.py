@@ -25,6 +25,7 @@ from chaos.verdicts.judge.proof import proof_result
 from chaos.verdicts.judge.step_matching import StepMatch
 
 _DECIDED = (Status.HELD, Status.VIOLATED)
+_RECEIPT_SECONDS = 0.1  # by which a watch is later than the answer to the request that it shows
 
 
 class Reading(Enum):
@@ -183,8 +184,9 @@ def _effect_of_run(context: JudgeContext, step: StepMatch, run: StepRun) -> Effe
     earliest, latest = _between_requests(run)
     for version in _evidence(context, step, run):
         since = min(version.earliest, version.t)
-        # Else it shows a later request, as of the next step. Without a proof, it happened when it was received.
-        if version.t > run.begin and since <= (latest if version.earliest < version.t else run.until):
+        # Else it shows a later request, as of the next step. Without a proof, it may be received just after the answer.
+        lag = 0.0 if version.earliest < version.t else _RECEIPT_SECONDS
+        if version.t > run.begin and since <= latest + lag:
             lo = max(earliest, since)
             return Effect(lo, max(lo, min(latest, version.t, version.latest)), version.order)
     return Effect(earliest, latest)
