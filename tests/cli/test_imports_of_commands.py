@@ -57,5 +57,4 @@ def test_validate_imports_only_the_plugins_of_the_file(file: str, used: set[str]
 def test_plan_imports_paramiko_only_for_ssh(experiment: str, connects: bool) -> None:
     modules = imported("plan", f"experiments/{experiment}.yaml", "-i", INVENTORY)
     assert "urllib3" in modules
-    assert "kubernetes" not in modules
     assert ("paramiko" in modules) is connects

@@ -30,7 +30,7 @@ def test_exactly_enough_and_one_less(tmp_path: Path) -> None:
     name = "lock-after-cancel"
     required = rights(name)
     done = nodefall("run", EXPERIMENTS / f"{name}.yaml", "-i", inventory(tmp_path, required), cwd=tmp_path)
-    assert done.returncode == 1, done.stderr  # violated: kubelets lose their lock
+    assert done.returncode == 0, done.stderr  # violated, as known: kubelets lose their lock
     assert "no Event on" not in done.stderr
     (recording,) = tmp_path.glob("reports/*/*/recording.jsonl.gz")
     lines = [json.loads(line) for line in gzip.decompress(recording.read_bytes()).splitlines()]

@@ -162,8 +162,9 @@ def agent(path: Path, key: Path) -> Iterator[Path]:
     """An agent of our own that holds one key."""
     process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
     try:
-        until(path.exists)
-        subprocess.run(["ssh-add", "-q", str(key)], env={"SSH_AUTH_SOCK": str(path)}, check=True)
+        adding = ["ssh-add", "-q", str(key)]
+        # It binds the socket before it listens on it.
+        until(lambda: subprocess.run(adding, env={"SSH_AUTH_SOCK": str(path)}, check=False).returncode == 0)
         yield path
     finally:
         process.terminate()

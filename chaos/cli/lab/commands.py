@@ -194,7 +194,10 @@ def status_command(as_json: bool) -> int:
     from chaos.cli.lab.status import exit_code, inspect_all, table
 
     labs = inspect_all()
-    print_document({"labs": labs}) if as_json else table(labs)
+    if as_json:
+        print_document({"labs": labs})
+    else:
+        click.echo(table(labs))
     return exit_code(labs)
 
 
