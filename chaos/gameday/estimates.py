@@ -16,6 +16,8 @@ from chaos.core.text import count_of
 
 # Defaults of Kubernetes v1.36, and 30 s for the kubelet's grace periods, which are off by default.
 ASSUMED: Mapping[str, float] = {
+    "kubelet.featureGates.GracefulNodeShutdown": 1.0,
+    "kubelet.featureGates.WindowsGracefulNodeShutdown": 1.0,
     "kubelet.shutdownGracePeriod": 30.0,
     "kubelet.shutdownGracePeriodCriticalPods": 10.0,
     "kubelet.nodeLeaseDurationSeconds": 40.0,

@@ -66,9 +66,9 @@ def test_experiments_that_do_not_match_for_the_same_reason_are_one_line() -> Non
 
 def test_bundled_experiments_that_need_an_extra_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)  # a plain installation
-    paths = [EXPERIMENTS / f"{name}.yaml" for name in ("cordon", "hand-made-node", "swap-after-reboot")]
+    paths = [EXPERIMENTS / f"{name}.yaml" for name in ("power-cut", "hand-made-node", "swap-after-reboot")]
     loaded, unloadable = load_bundled(paths)
-    assert [each.experiment.metadata.name for each in loaded] == ["cordon"]
+    assert [each.experiment.metadata.name for each in loaded] == ["power-cut"]
     missing = "CEL is not installed: run pip install 'nodefall[cel]'"
     assert unloadable == {"hand-made-node": missing, "swap-after-reboot": missing}
 
