@@ -149,9 +149,10 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
         entries.append(describe(name))
     if name in bundled_names():
         entries.append(_experiment(name))
-    fields = [row for document in DOCUMENTS for row in fields_of(document)]
-    entries += _fields(name, fields) if not entries else []
     if entries:
+        return entries
+    fields = [row for document in DOCUMENTS for row in fields_of(document)]
+    if entries := _fields(name, fields):
         return entries
     plugins = [*found.actions, *found.assertions, *facts, *host_facts, *TIME_WORDS, *bundled_names()]
     keys = [row.plain_path for row in fields] if "." in name else [row.key for row in fields]
