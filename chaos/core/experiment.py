@@ -35,14 +35,14 @@ OPERATORS = ("within", "never", "always")  # the temporal ones; an expectation h
 class Workload(Model):
     """Manifests, applied in a dedicated namespace before the run and removed after it."""
 
-    manifests: list[str] = Field(min_length=1, description="files, relative to the experiment")
+    manifests: list[str] = Field(min_length=1, description="Manifest files, relative to the experiment.")
 
 
 class Until(Model):
     """End of a never or always: the begin of a step, or a duration after the anchor."""
 
-    until: str | None = Field(None, description="the begin of this step")
-    for_: BoundText | None = Field(None, alias="for", description="so long, counted from after")
+    until: str | None = Field(None, description="The period ends when this step begins.")
+    for_: BoundText | None = Field(None, alias="for", description="The length of the period, counted from `after`.")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -70,13 +70,21 @@ def _always_kind(value: Any) -> str:
 class Expectation(Model):
     """One assertion with temporal operators, or an order of other expectations."""
 
-    name: str | None = Field(None, description="a sentence for reports; by default one is made of the assertion")
-    assert_: str | None = Field(None, alias="assert", description="the name of an assertion: see nodefall list")
-    with_: dict[str, Any] = Field({}, alias="with", description="its parameters: see nodefall explain NAME")
+    name: str | None = Field(
+        None, description="A sentence for reports. By default, nodefall writes one from the assertion."
+    )
+    assert_: str | None = Field(
+        None, alias="assert", description="The assertion to check. `nodefall list assertions` shows them."
+    )
+    with_: dict[str, Any] = Field({}, alias="with", description="Parameters. `nodefall explain NAME` describes them.")
     after: str | None = Field(None, description="a step, end(step), or one of them + a duration")
-    within: BoundText | None = Field(None, description="true at some moment until then, counted from after")
-    for_: BoundText | None = Field(None, alias="for", description="with within: how long the assertion must stay true")
-    never: Until | None = Field(None, description="at no moment until then")
+    within: BoundText | None = Field(
+        None, description="The assertion must be true at some moment before this deadline, which counts from `after`."
+    )
+    for_: BoundText | None = Field(
+        None, alias="for", description="How long the assertion must stay true. It needs `within`."
+    )
+    never: Until | None = Field(None, description="The assertion must not be true at any moment before this end.")
     always: Annotated[
         Annotated[
             Annotated[Until, Tag("until")] | Annotated[Literal[True], Tag("true")],
@@ -84,10 +92,14 @@ class Expectation(Model):
         ]
         | None,
         BeforeValidator(_marker),
-    ] = Field(None, description="at every moment until then; true: to the end of the run")
+    ] = Field(
+        None,
+        description="The assertion must be true at every moment before this end; true means the end of the run.",
+    )
     timing: Timing = "strict"
     baseline: Factor | None = Field(
-        None, description="with within: at least this many times the slowest start of a pod of the workload"
+        None,
+        description="The deadline is at least this many times the slowest pod start of the workload.",
     )
     order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
     known: KnownDeviation | None = Field(
@@ -139,10 +151,10 @@ class Expectation(Model):
 class Step(Model):
     """One action on one target. ``after`` defaults to the return of the previous step."""
 
-    name: Name = Field(description="which expectations and later steps refer to")
-    action: str = Field(description="the name of an action: see nodefall list")
+    name: Name = Field(description="A name that expectations and later steps refer to.")
+    action: str = Field(description="The action to run. `nodefall list actions` shows them.")
     target: str = Field("", description="omitted for an action without a node")
-    with_: dict[str, Any] = Field({}, alias="with", description="its parameters: see nodefall explain NAME")
+    with_: dict[str, Any] = Field({}, alias="with", description="Parameters. `nodefall explain NAME` describes them.")
     after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
     _bound: BoundStep | None = PrivateAttr(None)
 
@@ -164,13 +176,13 @@ class Step(Model):
 
 
 class Recovery(Model):
-    within: DurationText = Field(description="counted from the return or undo of the last step")
+    within: DurationText = Field(description="A duration, counted from the return or the undo of the last step.")
     timing: Timing = "strict"
 
 
 class Spec(Model):
-    title: str = Field(description="one sentence, shown in lists and reports")
-    description: str = Field("", description="what is so if everything holds, in a sentence or two")
+    title: str = Field(description="One sentence that lists and reports show.")
+    description: str = Field("", description="What the experiment proves if everything holds, in a sentence or two.")
     kubernetes: VersionRange | None = Field(
         None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
     )
@@ -179,28 +191,35 @@ class Spec(Model):
         [], description="ungraceful: nodes whose shutdown is not graceful, as the experiment tests whether it is"
     )
     workload: Workload | None = Field(
-        None, description="what is created for the run, in a separate namespace, and removed after it"
+        None, description="Objects that nodefall creates for the run in a separate namespace, and removes after it."
     )
     targets: dict[str, TargetSpec] = Field(
-        {}, description="sets of nodes by name, which steps and expectations refer to; each node is in one set only"
+        {}, description="Named sets of nodes. Steps and expectations refer to them. A node belongs to one set only."
     )
-    probes: list[Probe] = Field([], description="endpoints that are asked again and again during the run")
-    queries: list[Query] = Field([], description="queries that Prometheus is asked again and again during the run")
+    probes: list[Probe] = Field([], description="Endpoints that nodefall requests again and again during the run.")
+    queries: list[Query] = Field(
+        [], description="Prometheus queries that nodefall sends again and again during the run."
+    )
     steady_state: list[Expectation] = Field(
         alias="steadyState",
         min_length=1,
-        description="what must be so before the first step, else the run is refused, and again for recovery",
+        description="What must be true before the first step, else nodefall refuses the run.",
     )
-    method: list[Step] = Field(min_length=1, description="the steps, in order")
-    hypothesis: list[Expectation] = Field(min_length=1, description="what is expected; the verdict is about these")
+    method: list[Step] = Field(min_length=1, description="The steps, in order.")
+    hypothesis: list[Expectation] = Field(
+        min_length=1, description="The expectations. The verdict of the run is about them."
+    )
     abort: list[Expectation] = Field(
-        [], description="what ends the run at once: the steps are undone as soon as one of these is not so"
+        [],
+        description="Conditions that must stay true. If one is false, nodefall stops and undoes the run.",
     )
     recovery: Recovery | None = Field(
-        None, description="that the steady state comes back after the last step and its undo"
+        None, description="How soon the steady state must be back after the last step and its undo."
     )
     max_duration: DurationText = Field(
-        "15m", alias="maxDuration", description="after which the run is ended and undone"
+        "15m",
+        alias="maxDuration",
+        description="How long the run may take. After that, nodefall stops it and undoes its steps.",
     )
 
     @property
@@ -212,10 +231,10 @@ class Spec(Model):
 class Experiment(Model):
     """An experiment file."""
 
-    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="the version of this format")
-    kind: Literal["Experiment"] = Field(description="Experiment")
-    metadata: Metadata = Field(description="the name, and labels")
-    spec: Spec = Field(description="what fails, and what must hold")
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="The version of this format.")
+    kind: Literal["Experiment"] = Field(description="The kind of this document.")
+    metadata: Metadata = Field(description="The name and labels of the experiment.")
+    spec: Spec = Field(description="What fails, and what the cluster must do.")
 
 
 class Moment(Model):

@@ -86,9 +86,9 @@ class Model(BaseModel):
 class Metadata(Model):
     """``annotations`` are for people and other programs; nodefall reads only the lab of a rehearsal from them."""
 
-    name: Name = Field(description="lower-case letters, digits and -, at most 63 characters")
-    labels: dict[str, str] = Field({}, description="to choose among documents, as with pytest -m")
-    annotations: dict[str, str] = Field({}, description="for people and other programs")
+    name: Name = Field(description="A name of lower-case letters, digits and hyphens, at most 63 characters.")
+    labels: dict[str, str] = Field({}, description="Labels to select documents by, for example with pytest -m.")
+    annotations: dict[str, str] = Field({}, description="Notes for people and other programs.")
 
 
 def full_match(pattern: str, error: str) -> AfterValidator:
@@ -201,8 +201,8 @@ LabelName = Annotated[str, full_match(r"[a-zA-Z_][a-zA-Z0-9_]*", "is not a name 
 class Secret(Model):
     """Reference to a secret."""
 
-    env: str | None = Field(None, description="the environment variable that has it")
-    file: str | None = Field(None, description="the file that has it, without the line break at its end")
+    env: str | None = Field(None, description="The environment variable that contains the secret.")
+    file: str | None = Field(None, description="The file that contains the secret. A line break at its end is ignored.")
     command: list[str] | None = Field(None, min_length=1, description="argv, run without a shell")
 
     @model_validator(mode="before")

@@ -46,8 +46,8 @@ def _fact_value(value: Any) -> str:
 class TimeSource(Model):
     """Address of a clock other than the local one; the lab serves one."""
 
-    address: str = Field("127.0.0.1", description="of the clock")
-    port: StrictInt = Field(ge=1, le=65535, description="of the clock")
+    address: str = Field("127.0.0.1", description="The address or port of the clock.")
+    port: StrictInt = Field(ge=1, le=65535, description="The address or port of the clock.")
 
 
 class ControllerManager(Model):
@@ -67,16 +67,16 @@ class Cluster(Model):
         description='file, or several with colons as in KUBECONFIG; "" for those that kubectl would use, or in a pod '
         "its service account"
     )
-    context: str | None = Field(None, description="of the kubeconfig; by default its current one")
+    context: str | None = Field(None, description="The context of the kubeconfig. By default, its current context.")
     expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
     allow_node_proxy: Flag = Field(
         False,
         alias="allowNodeProxy",
-        description="read kubelets through the API server: a right that amounts to root on every node",
+        description="Read kubelets through the API server. The permission for this amounts to root on every node.",
     )
     kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
     controller_manager: ControllerManager | None = Field(
-        None, alias="controllerManager", description="how to read the controller-manager's metrics"
+        None, alias="controllerManager", description="How to read the metrics of the controller manager."
     )
     namespace: Namespace = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
     journal_key: Secret | None = Field(
@@ -84,13 +84,15 @@ class Cluster(Model):
     )
     events: Flag = Field(True, description="write an Event on each Node at inject and undo")
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = Field(
-        {}, description="values that cannot be read, such as controller.nodeMonitorGracePeriod"
+        {}, description="Values that nodefall cannot read, such as controller.nodeMonitorGracePeriod."
     )
     slack: Factor = Field(
         1.0, description="multiplies the durations of deadlines with timing: loose, for slow machines"
     )
     simulated: Flag = Field(False, description="a lab, marked as such in reports")
-    time_source: TimeSource | None = Field(None, alias="timeSource", description="a clock to wait by; for labs")
+    time_source: TimeSource | None = Field(
+        None, alias="timeSource", description="A clock to wait by. Only labs need it."
+    )
 
 
 class Connection(Model):
@@ -98,40 +100,42 @@ class Connection(Model):
 
     model_config = _LATE
 
-    transport: Annotated[str, OneOfTransports()] | None = Field(None, description="how commands reach the host")
+    transport: Annotated[str, OneOfTransports()] | None = Field(None, description="How commands reach the host.")
     options: dict[str, Any] = Field({}, description="of the transport, by its keys")
     engine: ContainerEngine | None = Field(
         None, description="of transport docker; default: docker where it is installed, else podman"
     )
-    user: str | None = Field(None, description="who logs in")
-    port: StrictInt | None = Field(None, ge=1, le=65535, description="of the SSH server, or of WinRM")
-    sudo: Flag | None = Field(None, description="run commands with sudo; default: unless the user is root")
-    identity_file: str | None = Field(None, alias="identityFile", description="of the private key")
-    known_hosts: str | None = Field(None, alias="knownHosts", description="file with the keys of hosts")
+    user: str | None = Field(None, description="The user who logs in.")
+    port: StrictInt | None = Field(None, ge=1, le=65535, description="The port of the SSH server or of WinRM.")
+    sudo: Flag | None = Field(None, description="Run commands with sudo. By default, unless the user is root.")
+    identity_file: str | None = Field(None, alias="identityFile", description="The file of the private key.")
+    known_hosts: str | None = Field(None, alias="knownHosts", description="The file with the keys of known hosts.")
     agent: Flag | None = Field(None, description="offer the keys of the SSH agent; default true")
     proxy_jump: list[str] | None = Field(
         None, alias="proxyJump", description="hosts of this inventory or user@address:port"
     )
     connect_timeout: DurationText | None = Field(
-        None, alias="connectTimeout", description="after which a connection has failed"
+        None, alias="connectTimeout", description="How long a connection attempt may take before it counts as failed."
     )
 
 
 class Host(Connection):
     node: str | None = Field(None, description="name of the Node object; default: the host's key")
-    os: OperatingSystem = Field("linux", description="the operating system")
+    os: OperatingSystem = Field("linux", description="The operating system of the host.")
     shell: Literal["cmd", "powershell"] | None = Field(
         None, description="DefaultShell of sshd on a Windows host; default: cmd"
     )
     crash_tool: CrashTool | None = Field(
         None, alias="crashTool", description="NotMyFault on a Windows host, for kernel-crash: its path"
     )
-    address: str | None = Field(None, description="name or IP address; by default the Node's InternalIP")
+    address: str | None = Field(
+        None, description="The name or IP address of the host. By default, the InternalIP of the Node."
+    )
     container: ContainerName | None = Field(
         None, description="of transport docker: name or ID; default: the Node's name"
     )
     power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = Field(
-        None, description="how the machine is powered off and on"
+        None, description="How the machine is powered off and on."
     )
 
     @model_validator(mode="after")
@@ -146,7 +150,7 @@ class Defaults(Connection):
     """For all hosts, also those that the inventory does not list."""
 
     power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = Field(
-        None, description="how the machine is powered off and on"
+        None, description="How the machine is powered off and on."
     )
 
     @model_validator(mode="after")
@@ -157,12 +161,14 @@ class Defaults(Connection):
 
 
 class ProtectedNodes(Model):
-    roles: list[Literal["control-plane", "worker"]] = Field(["control-plane"], description="all nodes with these roles")
-    nodes: list[str] = Field([], description="these nodes, by name")
+    roles: list[Literal["control-plane", "worker"]] = Field(
+        ["control-plane"], description="All nodes with these roles."
+    )
+    nodes: list[str] = Field([], description="The names of the nodes.")
 
 
 class Limits(Model):
-    max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1, description="that a run may hit")
+    max_nodes: StrictInt = Field(1, alias="maxNodes", ge=1, description="The number of nodes that a run may affect.")
     min_ready_nodes: StrictInt = Field(
         1,
         alias="minReadyNodes",
@@ -179,16 +185,18 @@ class Inventory(Model):
 
     model_config = _LATE
 
-    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="the version of this format")
-    kind: Literal["Inventory"] = Field(description="Inventory")
-    metadata: Metadata = Field(description="the name, which a run on real machines asks for")
-    lab: Lab | None = Field(None, description="a simulated cluster, started for the run, instead of cluster")
-    cluster: Cluster | None = Field(None, description="the cluster on which faults are injected")
-    prometheus: Prometheus | None = Field(None, description="where queries are sent")
-    defaults: Defaults = Field(default_factory=Defaults, description="for all hosts")
-    hosts: dict[str, Host] = Field({}, description="by the name of the Node: what differs from the defaults")
-    protected: ProtectedNodes = Field(ProtectedNodes(), description="nodes that are never a target")
-    limits: Limits = Field(Limits(), description="of every run")
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="The version of this format.")
+    kind: Literal["Inventory"] = Field(description="The kind of this document.")
+    metadata: Metadata = Field(description="The name of the inventory. A run on real machines asks you to type it.")
+    lab: Lab | None = Field(
+        None, description="A simulated cluster that nodefall starts for the run, instead of `cluster`."
+    )
+    cluster: Cluster | None = Field(None, description="The cluster on which nodefall injects faults.")
+    prometheus: Prometheus | None = Field(None, description="The Prometheus that answers queries.")
+    defaults: Defaults = Field(default_factory=Defaults, description="Settings of all hosts.")
+    hosts: dict[str, Host] = Field({}, description="What differs from the defaults, for each Node by its name.")
+    protected: ProtectedNodes = Field(ProtectedNodes(), description="Nodes that are never a target.")
+    limits: Limits = Field(Limits(), description="Limits of every run.")
 
     @model_validator(mode="after")
     def _one_cluster(self) -> Self:

@@ -14,21 +14,21 @@ Quantity = Annotated[str, full_match(r"(\d+(k|[KMGT]i|[MGT])?)?", "is not a numb
 class PriorityGrace(Model):
     """An entry of the kubelet's shutdownGracePeriodByPodPriority."""
 
-    priority: StrictInt = Field(description="pods of this priority or higher")
+    priority: StrictInt = Field(description="The lowest priority of the pods in this group.")
     shutdown_grace_period_seconds: StrictInt = Field(
-        alias="shutdownGracePeriodSeconds", ge=0, description="that these pods get"
+        alias="shutdownGracePeriodSeconds", ge=0, description="The seconds that these pods get."
     )
 
 
 class Rule(Model):
     """A rule of an RBAC role; empty ``namespaces`` mean all."""
 
-    verbs: list[str] = Field(min_length=1, description="as in a Role")
-    api_groups: list[str] = Field([""], alias="apiGroups", description="as in a Role")
-    resources: list[str] = Field([], description="as in a Role")
-    resource_names: list[str] = Field([], alias="resourceNames", description="as in a Role; empty: all")
-    non_resource_urls: list[str] = Field([], alias="nonResourceURLs", description="as in a ClusterRole")
-    namespaces: list[str] = Field([], description="in which it holds; empty: all")
+    verbs: list[str] = Field(min_length=1, description="As in a Role.")
+    api_groups: list[str] = Field([""], alias="apiGroups", description="As in a Role.")
+    resources: list[str] = Field([], description="As in a Role.")
+    resource_names: list[str] = Field([], alias="resourceNames", description="As in a Role. Empty means all.")
+    non_resource_urls: list[str] = Field([], alias="nonResourceURLs", description="As in a ClusterRole.")
+    namespaces: list[str] = Field([], description="The namespaces in which the rule applies. Empty means all.")
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -40,15 +40,17 @@ class Rule(Model):
 class NodeTaint(Model):
     """A taint in a Node's spec."""
 
-    key: str = Field(min_length=1, description="of the taint")
-    value: str = Field("", description="of the taint")
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(description="of the taint")
+    key: str = Field(min_length=1, description="The key, value or effect of the taint.")
+    value: str = Field("", description="The key, value or effect of the taint.")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
+        description="The key, value or effect of the taint."
+    )
 
 
 class Lab(Model):
     """A simulated cluster, started for a command and stopped after it."""
 
-    workers: StrictInt = Field(3, ge=1, le=1000, description="number of workers")
+    workers: StrictInt = Field(3, ge=1, le=1000, description="The number of workers.")
     control_planes: Literal[1, 3, 5] = Field(
         1, alias="controlPlanes", description="with more than one: control-plane-1 and so on, with etcd as a static pod"
     )
@@ -61,16 +63,16 @@ class Lab(Model):
     preshutdown_timeout: DurationText | None = Field(
         None, alias="preshutdownTimeout", description="of Windows nodes: as set after each start of the kubelet"
     )
-    zones: list[str] = Field([], description="the workers' zones, in turn")
+    zones: list[str] = Field([], description="The zones of the workers, in turn.")
     kubernetes: SimulatedVersion = Field("v1.36.2", description="what differs between versions: docs/lab-versions.md")
     systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
     shutdown_grace_period: DurationText = Field(
-        "30s", alias="shutdownGracePeriod", description="of the workers' kubelets: shutdownGracePeriod"
+        "30s", alias="shutdownGracePeriod", description="The shutdownGracePeriod of the workers' kubelets."
     )
     shutdown_grace_period_critical_pods: DurationText = Field(
         "10s",
         alias="shutdownGracePeriodCriticalPods",
-        description="of the workers' kubelets: shutdownGracePeriodCriticalPods",
+        description="The shutdownGracePeriodCriticalPods of the workers' kubelets.",
     )
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
         [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
@@ -103,5 +105,5 @@ class Lab(Model):
     power_lies: Flag = Field(False, alias="powerLies", description="power controls answer, and do nothing")
     rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
     breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
-    seed: int = Field(1, description="of everything that is left to chance")
+    seed: int = Field(1, description="The seed of all random choices.")
     speed: float = Field(20.0, gt=0, le=1000, description="maximum of simulated seconds per second")

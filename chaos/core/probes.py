@@ -63,11 +63,13 @@ Seconds = Annotated[DurationText, AfterValidator(_at_least_minimum)]
 class ServiceReference(Model):
     """A Service, probed through the API server: needs permission to get services/proxy, but no route to the Service."""
 
-    name: Name = Field(description="of the Service")
-    namespace: Namespace = Field("workload", description="of the Service, or workload: the run's own")
+    name: Name = Field(description="The name of the Service.")
+    namespace: Namespace = Field(
+        "workload", description="The namespace of the Service, or `workload` for the namespace of the run."
+    )
     port: Annotated[str, BeforeValidator(_port)] = Field("80", description="number or name")
-    scheme: Literal["http", "https"] = Field("http", description="the protocol that the Service speaks")
-    path: Annotated[str, AfterValidator(_path)] = Field("/", description="of the URL")
+    scheme: Literal["http", "https"] = Field("http", description="The protocol of the Service.")
+    path: Annotated[str, AfterValidator(_path)] = Field("/", description="The path of the URL.")
 
     @property
     def proxy_name(self) -> str:
@@ -78,16 +80,18 @@ class ServiceReference(Model):
 class Probe(Model):
     """An endpoint that is probed during the whole run, as a client would."""
 
-    name: Name = Field(description="which expectations refer to")
+    name: Name = Field(description="A name that expectations refer to.")
     http: Annotated[str, AfterValidator(_endpoint_url)] | None = Field(
         None, description="URL; a status from 200 to 399 is a success"
     )
     tcp: Annotated[str, AfterValidator(_endpoint)] | None = Field(
         None, description="HOST:PORT; an accepted connection is a success"
     )
-    service: ServiceReference | None = Field(None, description="a Service, asked through the API server's proxy")
-    every: Seconds = Field("1s", description="from one request to the next")
-    timeout: Seconds = Field("2s", description="after which a request has failed")
+    service: ServiceReference | None = Field(
+        None, description="A Service, which nodefall requests through the proxy of the API server."
+    )
+    every: Seconds = Field("1s", description="The time from one request to the next.")
+    timeout: Seconds = Field("2s", description="How long a request may take before it counts as failed.")
 
     def __str__(self) -> str:
         what = self.http or self.tcp or (f"Service {self.service.name}" if self.service else "")
@@ -103,6 +107,6 @@ class Probe(Model):
 class Query(Model):
     """A query to the Prometheus of the inventory: at intervals, and over the whole run at its end."""
 
-    name: Name = Field(description="which expectations refer to")
+    name: Name = Field(description="A name that expectations refer to.")
     query: str = Field(min_length=1, description="PromQL")
-    every: Seconds = Field("5s", description="from one query to the next")
+    every: Seconds = Field("5s", description="The time from one query to the next.")

@@ -27,15 +27,15 @@ HeaderValue = Annotated[str | Secret, BeforeValidator(_header_text)]
 class Prometheus(Model):
     """A Prometheus, or a server with its API. Proxies are those of the environment."""
 
-    url: Url = Field(description="of its API, with a path prefix if it has one")
+    url: Url = Field(description="The URL of its API, with a path prefix if it has one.")
     user: str | None = Field(None, description="for basic authentication; credentials is the password")
     credentials: Secret | None = Field(None, description="bearer token, or the password of user")
     headers: dict[HeaderName, HeaderValue] = Field(
         {}, description="more headers of each request, as X-Scope-OrgID; a secret by reference"
     )
     ca: str | None = Field(None, description="file; default: REQUESTS_CA_BUNDLE, else the CAs of certifi")
-    client_certificate: str | None = Field(None, alias="clientCertificate", description="file")
-    client_key: str | None = Field(None, alias="clientKey", description="file")
+    client_certificate: str | None = Field(None, alias="clientCertificate", description="A file in PEM.")
+    client_key: str | None = Field(None, alias="clientKey", description="A file in PEM.")
     insecure_skip_verify: Flag = Field(
         False, alias="insecureSkipVerify", description="do not verify its certificate; a finding of doctor"
     )

@@ -19,11 +19,11 @@ LabelValue = Annotated[
 class LabelRequirement(Model):
     """An entry of ``matchExpressions``, with the meaning that it has in Kubernetes."""
 
-    key: str = Field(min_length=1, description="of the label")
+    key: str = Field(min_length=1, description="The key of the label.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
-        description="whether the label has one of the values, or exists"
+        description="How the label is compared with the values, or whether it exists."
     )
-    values: list[str] = Field([], description="for In and NotIn")
+    values: list[str] = Field([], description="The values for In and NotIn.")
 
     @model_validator(mode="after")
     def _values_of_sets(self) -> Self:
@@ -43,17 +43,17 @@ class LabelRequirement(Model):
 class TargetSpec(Model):
     """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
 
-    role: Literal["worker", "control-plane"] | None = Field(None, description="the nodes' role")
-    nodes: list[str] | None = Field(None, min_length=1, description="these nodes, by name")
-    except_: list[str] = Field([], alias="except", description="names of nodes that are never selected")
+    role: Literal["worker", "control-plane"] | None = Field(None, description="The role of the nodes.")
+    nodes: list[str] | None = Field(None, min_length=1, description="The names of the nodes.")
+    except_: list[str] = Field([], alias="except", description="The names of nodes that nodefall never selects.")
     match_labels: dict[str, LabelValue] | None = Field(
-        None, alias="matchLabels", description="labels that the Node has"
+        None, alias="matchLabels", description="Labels that the Node must have."
     )
     match_expressions: list[LabelRequirement] = Field(
-        [], alias="matchExpressions", description="of labels, as in a label selector of Kubernetes"
+        [], alias="matchExpressions", description="Requirements on labels, as in a Kubernetes label selector."
     )
-    zone: str | None = Field(None, description="value of the label topology.kubernetes.io/zone")
-    os: Literal["linux", "windows"] | None = Field(None, description="the operating system")
+    zone: str | None = Field(None, description="The value of the label topology.kubernetes.io/zone.")
+    os: Literal["linux", "windows"] | None = Field(None, description="The operating system of the nodes.")
     runs: Literal["workload"] | None = Field(
         None, description="workload: the node can run pods of the workload, and runs one before the first step"
     )

@@ -42,7 +42,7 @@ class _Gate(Model):
 class DoctorGate(_Gate):
     """No check of preflight refuses the experiment."""
 
-    kind: Literal["doctor"] = Field(description="no check of doctor fails")
+    kind: Literal["doctor"] = Field(description="The gate is open if no check of doctor fails.")
 
     def __str__(self) -> str:
         return "doctor refuses nothing"
@@ -51,10 +51,10 @@ class DoctorGate(_Gate):
 class PrometheusGate(_Gate):
     """A query to the Prometheus of the inventory; every series of its result must be within the limits."""
 
-    kind: Literal["prometheus"] = Field(description="the value of a query is within bounds")
+    kind: Literal["prometheus"] = Field(description="The gate is open if the value of a query is within bounds.")
     query: str = Field(min_length=1, description="PromQL")
-    at_least: FiniteFloat | None = Field(None, alias="atLeast", description="the least value")
-    at_most: FiniteFloat | None = Field(None, alias="atMost", description="the greatest value")
+    at_least: FiniteFloat | None = Field(None, alias="atLeast", description="The least value.")
+    at_most: FiniteFloat | None = Field(None, alias="atMost", description="The greatest value.")
 
     @model_validator(mode="after")
     def _limits(self) -> Self:
@@ -73,18 +73,20 @@ class PrometheusGate(_Gate):
 class ErrorBudgetGate(_Gate):
     """The part of an error budget that is left, from 0 to 1, as a query to the Prometheus of the inventory."""
 
-    kind: Literal["error-budget"] = Field(description="so much of an error budget is left")
+    kind: Literal["error-budget"] = Field(description="The gate is open if enough of an error budget is left.")
     query: str = Field(min_length=1, description="PromQL: the part of the budget that is left, from 0 to 1")
-    at_least: float = Field(alias="atLeast", ge=0, le=1, description="share of the budget, from 0 to 1")
+    at_least: float = Field(
+        alias="atLeast", ge=0, le=1, description="The share of the budget that must be left, from 0 to 1."
+    )
 
     def __str__(self) -> str:
         return f"error budget: at least {self.at_least:.0%} left of {self.query}"
 
 
 class HttpGate(_Gate):
-    kind: Literal["http"] = Field(description="a URL answers")
-    url: HttpUrl = Field(description="that is asked")
-    status: int = Field(200, ge=100, le=599, description="that it answers with")
+    kind: Literal["http"] = Field(description="The gate is open if a URL answers with the status.")
+    url: HttpUrl = Field(description="The URL to request.")
+    status: int = Field(200, ge=100, le=599, description="The status that the URL must answer with.")
     contains: str | None = Field(None, description="text that the body must contain")
 
     def __str__(self) -> str:
@@ -96,7 +98,7 @@ class HttpGate(_Gate):
 class AlertsGate(_Gate):
     """No alert with these labels fires, by the Prometheus of the inventory."""
 
-    kind: Literal["no-alerts"] = Field(description="no alert fires")
+    kind: Literal["no-alerts"] = Field(description="The gate is open if no alert fires.")
     match_labels: dict[LabelName, str] = Field({}, alias="matchLabels", description="default: any alert")
 
     def __str__(self) -> str:
@@ -107,7 +109,7 @@ class AlertsGate(_Gate):
 class OtherRunGate(_Gate):
     """No other run holds the lock of the cluster, and no run has a pending undo there."""
 
-    kind: Literal["no-other-run"] = Field(description="nothing else runs on the cluster")
+    kind: Literal["no-other-run"] = Field(description="The gate is open if no other run is in progress on the cluster.")
 
     def __str__(self) -> str:
         return "no other run on the cluster, and no pending undo"
@@ -116,9 +118,9 @@ class OtherRunGate(_Gate):
 class ApprovalGate(_Gate):
     """One of these persons has approved the plan of the day, named by its hash."""
 
-    kind: Literal["approval"] = Field(description="somebody approves the day")
+    kind: Literal["approval"] = Field(description="The gate is open once somebody has approved the day.")
     by: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
-        min_length=1, description="who may; empty: anybody"
+        min_length=1, description="Who may approve. Empty means anybody."
     )
 
     def __str__(self) -> str:
@@ -133,16 +135,16 @@ Gate = Annotated[
 
 class _MessageReceiver(Model):
     on: list[Occasion] = Field(
-        ["start", "violated", "halted", "end"], min_length=1, description="the events that are sent"
+        ["start", "violated", "halted", "end"], min_length=1, description="The events that are sent."
     )
 
 
 class WebhookReceiver(_MessageReceiver):
     """JSON to a URL; with ``key``, signed by HMAC-SHA256."""
 
-    kind: Literal["webhook"] = Field(description="JSON to a URL")
-    url: HttpUrl = Field(description="to which it is sent")
-    key: Secret | None = Field(None, description="that signs each request")
+    kind: Literal["webhook"] = Field(description="A webhook that receives JSON.")
+    url: HttpUrl = Field(description="The URL of the receiver.")
+    key: Secret | None = Field(None, description="The key that signs each request.")
 
     def __str__(self) -> str:
         return f"webhook {without_query(self.url)}"
@@ -151,8 +153,8 @@ class WebhookReceiver(_MessageReceiver):
 class ChatReceiver(_MessageReceiver):
     """An incoming webhook of a chat. Its URL is a secret."""
 
-    kind: Literal["slack", "teams"] = Field(description="the service")
-    url: Secret = Field(description="of the incoming webhook")
+    kind: Literal["slack", "teams"] = Field(description="The chat service.")
+    url: Secret = Field(description="The URL of the incoming webhook.")
 
     def __str__(self) -> str:
         return self.kind
@@ -161,10 +163,10 @@ class ChatReceiver(_MessageReceiver):
 class GrafanaReceiver(Model):
     """An annotation from the start to the end of each entry."""
 
-    kind: Literal["grafana"] = Field(description="an annotation of dashboards")
-    url: HttpUrl = Field(description="of Grafana")
-    token: Secret = Field(description="of a service account")
-    tags: list[str] = Field(["nodefall"], description="of the annotation")
+    kind: Literal["grafana"] = Field(description="An annotation on Grafana dashboards.")
+    url: HttpUrl = Field(description="The URL of Grafana.")
+    token: Secret = Field(description="The token of a service account.")
+    tags: list[str] = Field(["nodefall"], description="Tags of the annotation.")
 
     def __str__(self) -> str:
         return f"grafana {without_query(self.url)}"
@@ -173,8 +175,8 @@ class GrafanaReceiver(Model):
 class AlertmanagerReceiver(Model):
     """A silence of alerts with these labels, from the start to the end of the day."""
 
-    kind: Literal["alertmanager"] = Field(description="a silence while the day runs")
-    url: HttpUrl = Field(description="of Alertmanager")
+    kind: Literal["alertmanager"] = Field(description="A silence in Alertmanager while the day runs.")
+    url: HttpUrl = Field(description="The URL of Alertmanager.")
     silence: dict[LabelName, str] = Field(min_length=1, description="labels of the alerts")
     token: Secret | None = Field(None, description="bearer token")
 
@@ -185,8 +187,8 @@ class AlertmanagerReceiver(Model):
 class MetricsReceiver(Model):
     """Verdicts and durations for Prometheus: to a Pushgateway, or into a directory of the node exporter."""
 
-    kind: Literal["metrics"] = Field(description="metrics of the day")
-    pushgateway: HttpUrl | None = Field(None, description="URL of a Pushgateway")
+    kind: Literal["metrics"] = Field(description="Metrics of the day.")
+    pushgateway: HttpUrl | None = Field(None, description="The URL of a Pushgateway.")
     directory: str | None = Field(None, min_length=1, description="of the textfile collector")
     token: Secret | None = Field(None, description="bearer token for the Pushgateway")
 
@@ -213,11 +215,11 @@ class Pause(Model):
         "10m",
         description="the next entry waits at most this long for the steady state of the last one; null: not at all",
     )
-    at_least: DurationText = Field("0s", alias="atLeast", description="the shortest")
+    at_least: DurationText = Field("0s", alias="atLeast", description="The shortest pause.")
 
 
 class GameDayCluster(Model):
-    name: Name = Field(description="which entries refer to")
+    name: Name = Field(description="A name that entries refer to.")
     inventory: str = Field(min_length=1, description="file, relative to this one")
 
 
@@ -230,19 +232,23 @@ class GameDayEntry(Model):
     with_: dict[str, dict[str, Any]] = Field(
         {}, alias="with", description="by step: parameters that replace those of the experiment"
     )
-    max_duration: DurationText | None = Field(None, alias="maxDuration", description="instead of the experiment's")
-    repeat: StrictInt = Field(1, ge=1, le=100, description="how often it runs")
+    max_duration: DurationText | None = Field(
+        None, alias="maxDuration", description="The maximum duration, instead of the one of the experiment."
+    )
+    repeat: StrictInt = Field(1, ge=1, le=100, description="How often the experiment runs.")
     seed: StrictInt | None = Field(
         None, ge=0, le=MAX_SEED, description="of the first repetition, each further one has the next; default: drawn"
     )
     clusters: list[Name] | None = Field(None, min_length=1, description="default: all")
     on_violated: OnViolated | None = Field(None, alias="onViolated", description="default: that of the day")
     pause: Pause | None = Field(None, description="after this entry; default: that of the day")
-    gates: list[Gate] = Field([], description="that must be open before it, besides those of the day")
+    gates: list[Gate] = Field(
+        [], description="Gates that must be open before the entry, in addition to the gates of the day."
+    )
 
 
 class GameDaySpec(Model):
-    title: str = Field(min_length=1, max_length=200, description="one sentence, shown in lists and reports")
+    title: str = Field(min_length=1, max_length=200, description="One sentence that lists and reports show.")
     owner: str = Field(min_length=1, max_length=200, description="the person or team that answers for it")
     clusters: list[GameDayCluster] = Field([], description="default: that of the inventory on the command line")
     order: Literal["by-entry", "by-cluster"] = Field(
@@ -250,15 +256,15 @@ class GameDaySpec(Model):
     )
     parallel: StrictInt = Field(1, ge=1, le=100, description="clusters that may be under test at once")
     window: Window | None = Field(None, description="default: always open")
-    schedule: Schedule | None = Field(None, description="when the day takes place, for gameday deploy")
+    schedule: Schedule | None = Field(None, description="When the day takes place. `nodefall gameday deploy` needs it.")
     gates: list[Gate] = Field([], description="before the day, and before each entry")
     abort: list[Expectation] = Field([], description="judged during the whole day, also between entries")
     on_violated: OnViolated = Field(
-        "stop", alias="onViolated", description="whether the day goes on after an entry that is violated"
+        "stop", alias="onViolated", description="Whether the day continues after an entry that is violated."
     )
-    pause: Pause = Field(Pause(), description="between two entries")
-    notify: list[Receiver] = Field([], description="who is notified of the day")
-    entries: list[GameDayEntry] = Field(min_length=1, description="the experiments, in order")
+    pause: Pause = Field(Pause(), description="The pause between two entries.")
+    notify: list[Receiver] = Field([], description="Who is notified of the day.")
+    entries: list[GameDayEntry] = Field(min_length=1, description="The experiments, in order.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -278,7 +284,7 @@ class GameDaySpec(Model):
 class GameDay(Model):
     """A game day file."""
 
-    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="the version of this format")
-    kind: Literal["GameDay"] = Field(description="GameDay")
-    metadata: Metadata = Field(description="the name")
-    spec: GameDaySpec = Field(description="what runs, when, and behind which gates")
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="The version of this format.")
+    kind: Literal["GameDay"] = Field(description="The kind of this document.")
+    metadata: Metadata = Field(description="The name of the game day.")
+    spec: GameDaySpec = Field(description="What runs, when it runs, and which gates must be open.")

@@ -23,23 +23,25 @@ NamespaceText = Annotated[str, Field(pattern=NAMESPACE, description="of the Job 
 class FleetStorage(Model):
     """The volume for the reports of a cluster."""
 
-    size: str = Field("1Gi", pattern=SIZE, description="as a quantity")
+    size: str = Field("1Gi", pattern=SIZE, description="The size, as a quantity such as 1Gi.")
     class_name: str | None = Field(None, alias="class", pattern=OBJECT_NAME, description="default: the cluster's own")
 
 
 class FleetCluster(Model):
     """A cluster of the fleet. Keys that are missing are those of the fleet."""
 
-    name: Name = Field(description="which reports and commands refer to")
+    name: Name = Field(description="A name that reports and commands refer to.")
     inventory: str = Field(min_length=1, description="file, relative to this one")
     kubeconfig: str | None = Field(
         None, min_length=1, description="by which this command reaches the cluster; default: that of the inventory"
     )
     context: str | None = Field(None, min_length=1, description="in that kubeconfig; default: that of the inventory")
-    image: ImageText | None = Field(None, description="instead of the fleet's")
-    namespace: NamespaceText | None = Field(None, description="instead of the fleet's")
-    secret: str | None = Field(None, pattern=OBJECT_NAME, description="instead of the fleet's")
-    storage: FleetStorage | None = Field(None, description="instead of the fleet's")
+    image: ImageText | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
+    namespace: NamespaceText | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
+    secret: str | None = Field(
+        None, pattern=OBJECT_NAME, description="Replaces the setting of the fleet for this cluster."
+    )
+    storage: FleetStorage | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
 
 
 class FleetSpec(Model):
@@ -49,7 +51,7 @@ class FleetSpec(Model):
     secret: str | None = Field(
         None, pattern=OBJECT_NAME, description="with keys and passwords; default: nodefall- and the game day's name"
     )
-    storage: FleetStorage = Field(FleetStorage(), description="for the reports of the Jobs")
+    storage: FleetStorage = Field(FleetStorage(), description="Storage for the reports of the Jobs.")
     max_clusters: StrictInt = Field(
         1, alias="maxClusters", ge=1, le=MAX_CLUSTERS, description="clusters that may be under test at once"
     )
@@ -65,7 +67,7 @@ class FleetSpec(Model):
         None, description="the cluster that keeps what the fleet has done, and its lock; default: the first"
     )
     clusters: list[FleetCluster] = Field(
-        min_length=1, max_length=MAX_CLUSTERS, description="on which the game day runs, in order"
+        min_length=1, max_length=MAX_CLUSTERS, description="The clusters on which the game day runs, in order."
     )
 
     @model_validator(mode="after")
@@ -83,10 +85,10 @@ class FleetSpec(Model):
 class Fleet(Model):
     """A fleet file."""
 
-    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="the version of this format")
-    kind: Literal["Fleet"] = Field(description="Fleet")
-    metadata: Metadata = Field(description="the name")
-    spec: FleetSpec = Field(description="the clusters, and how many at a time")
+    api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="The version of this format.")
+    kind: Literal["Fleet"] = Field(description="The kind of this document.")
+    metadata: Metadata = Field(description="The name of the fleet.")
+    spec: FleetSpec = Field(description="The clusters, and how many run at a time.")
 
     @model_validator(mode="after")
     def _short_name(self) -> Self:

@@ -72,8 +72,8 @@ class Hours(Model):
     """Hours of some weekdays, by the clock on the wall. Up to a time that is not later, they end on the next day."""
 
     days: list[Day] = Field(list(DAYS), min_length=1, description="on which the hours begin; default: every day")
-    from_: TimeText = Field(alias="from", description="local time, as 09:00")
-    to: TimeText = Field(description="local time, as 16:30")
+    from_: TimeText = Field(alias="from", description="A local time, such as 09:00.")
+    to: TimeText = Field(description="A local time, such as 16:30.")
 
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
@@ -104,10 +104,10 @@ class Hours(Model):
 class Freeze(Model):
     """Whole days, first and last included, on which nothing may run: once, or every year."""
 
-    on: DateText | None = Field(None, description="this day")
-    from_: DateText | None = Field(None, alias="from", description="the first day")
-    to: DateText | None = Field(None, description="the last day")
-    why: str = Field("", max_length=200, description="shown when the day is refused")
+    on: DateText | None = Field(None, description="A single day.")
+    from_: DateText | None = Field(None, alias="from", description="The first day.")
+    to: DateText | None = Field(None, description="The last day.")
+    why: str = Field("", max_length=200, description="The reason. nodefall shows it when it refuses the day.")
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
@@ -147,7 +147,7 @@ class Freeze(Model):
 class Window(Model):
     """The calendar of a game day. Without hours it is open day and night, except on days of ``not``."""
 
-    zone: ZoneName = Field("UTC", description="IANA name of the time zone")
+    zone: ZoneName = Field("UTC", description="The IANA name of the time zone.")
     open: list[Hours] = Field([], description="it is open in the hours of any of them")
     not_: list[Annotated[Freeze, BeforeValidator(_one_date)]] = Field(
         [], alias="not", description="freezes and holidays: dates, or ranges of dates, in the zone"

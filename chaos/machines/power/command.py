@@ -34,7 +34,7 @@ Argv = Annotated[list[str], Field(min_length=1)]
 class ExitMatch(Model):
     """Condition on how a program ended: its exit code, its output, or both."""
 
-    exit: list[StrictInt] | None = Field(None, min_length=1, description="one of these exit codes")
+    exit: list[StrictInt] | None = Field(None, min_length=1, description="Exit codes, one of which matches.")
     output: Annotated[str, AfterValidator(_regular_expression)] | None = Field(
         None, description="regular expression that fits somewhere in its standard output"
     )
@@ -49,14 +49,14 @@ class ExitMatch(Model):
 class CommandPower(PowerSettings):
     """Programs of this machine, run without a shell; on and off must end with 0."""
 
-    kind: Literal["command"] = Field(description="commands of yours")
-    on: Argv = Field(description="powers on")
-    off: Argv | None = Field(None, description="powers off")
-    status: Argv = Field(description="prints the state")
+    kind: Literal["command"] = Field(description="Your own commands.")
+    on: Argv = Field(description="The command that powers the machine on.")
+    off: Argv | None = Field(None, description="The command that powers the machine off.")
+    status: Argv = Field(description="The command that prints the power state.")
     is_on: ExitMatch = Field(alias="isOn", description="when status means on")
     is_off: ExitMatch = Field(alias="isOff", description="when status means off")
     environment: dict[str, Secret] = Field({}, description="secrets for the programs, by environment variable")
-    timeout: DurationText = Field("30s", description="after which a command has failed")
+    timeout: DurationText = Field("30s", description="How long a command may take before it counts as failed.")
 
 
 def make_command_control(power: CommandPower, context: SecretContext) -> CommandControl:
