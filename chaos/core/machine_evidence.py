@@ -166,6 +166,11 @@ def off_stretches(timeline: Timeline, node: str) -> list[OffStretch]:
     ]
 
 
+def believed_offs(timeline: Timeline, node: str) -> list[tuple[Fact, ...]]:
+    """The readings of each stretch ``off`` that nothing disproves."""
+    return [each.readings for each in off_stretches(timeline, node) if each.disproof is None]
+
+
 def _is_off(reading: Fact) -> bool:
     return bool(reading.value == PowerState.OFF)
 

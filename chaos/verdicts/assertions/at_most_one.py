@@ -11,7 +11,7 @@ from pydantic import Field
 from chaos.core.assertion import Claim, Names, View, namespace_text
 from chaos.core.field_types import Model
 from chaos.core.kube import Node, Pod, controller_of, is_ready
-from chaos.core.machine_evidence import off_stretches
+from chaos.core.machine_evidence import believed_offs
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Fact, History, Timeline
@@ -91,9 +91,8 @@ class _Incarnation:
         for reading, uids in self._readings():
             if self.uid not in uids:
                 yield Sample(reading.t, False, reading.seq, observation)
-        for stretch in off_stretches(self.timeline, self.node):
-            for power in () if stretch.disproof else stretch.readings:
-                yield Sample(power.t, False, power.seq, observation)
+        for readings in believed_offs(self.timeline, self.node):
+            yield from (Sample(power.t, False, power.seq, observation) for power in readings)
 
     def _readings(self) -> Iterator[tuple[Fact, set[str]]]:
         for reading in self.timeline.readings(self.node, "containers"):

@@ -10,7 +10,7 @@ from chaos.core.assertion import Claim, Names, View
 from chaos.core.evidence import SAME_BOOT_SECONDS, all_readings, is_number
 from chaos.core.field_types import Model
 from chaos.core.kube import Node, node_condition
-from chaos.core.machine_evidence import off_stretches
+from chaos.core.machine_evidence import believed_offs
 from chaos.core.signal import Sample, Signal, Subject, SubjectSet
 from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Timeline
@@ -46,8 +46,7 @@ class _BootHistory:
         ids = [] if starts else all_readings(timeline, node, "boot-id")
         self.id_before = next((r for r in reversed(ids) if r.t <= anchor), None)
         self.ids = [r for r in ids if r.t > anchor]
-        stretches = [each for each in off_stretches(timeline, node) if each.disproof is None]
-        self.off = [reading for each in stretches for reading in each.readings if reading.t > anchor]
+        self.off = [reading for readings in believed_offs(timeline, node) for reading in readings if reading.t > anchor]
 
     def signal(self) -> Signal:
         """Signal that is false while the same boot is confirmed, true from a new boot on, and unknown in between."""

@@ -18,7 +18,7 @@ from chaos.core.indexes import CONTROLLER_MANAGER
 from chaos.core.kube import Event, Pod, pod_condition
 from chaos.core.labels import CONTROL_PLANE_LABELS, FIELD_MANAGER
 from chaos.core.logs import EntryLog
-from chaos.core.machine_evidence import off_stretches
+from chaos.core.machine_evidence import believed_offs
 from chaos.core.recording import ADDED, ActionPhase
 from chaos.core.registry import PluginRegistry
 from chaos.core.result import ForeignFault
@@ -146,7 +146,7 @@ def power_faults(case: Case, node: str) -> Iterator[ForeignFault]:
 
 def _power_offs(case: Case, node: str) -> Iterator[ForeignFault]:
     earlier: list[float] = []
-    was_off = {each.readings[0].seq for each in off_stretches(case.timeline, node) if each.disproof is None}
+    was_off = {readings[0].seq for readings in believed_offs(case.timeline, node)}
     for before, after in pairwise(case.timeline.readings(node, PseudoFact.MACHINE)):
         if before.value != PowerState.ON or after.seq not in was_off:
             continue

@@ -16,7 +16,7 @@ from chaos.core.api_fact import PseudoFact
 from chaos.core.command import PowerState
 from chaos.core.evidence import BOOT_ACTIONS, CANCEL_ACTIONS, all_readings, is_number
 from chaos.core.kube import Pod
-from chaos.core.machine_evidence import Sign, boot_id, boots, off_stretches, signs_of_life
+from chaos.core.machine_evidence import Sign, believed_offs, boot_id, boots, signs_of_life
 from chaos.core.recording import ActionPhase
 from chaos.core.signal import Sample, Signal
 from chaos.core.time_bounds import source_time
@@ -93,7 +93,7 @@ def machine_of(timeline: Timeline, node: str, takes_down: Collection[str] = BOOT
     """The machine of a node. ``takes_down``: the names of the actions that take a machine down."""
     if _is_quiet(timeline, node):
         return Machine(node)
-    offs = [each.readings for each in off_stretches(timeline, node) if each.disproof is None]
+    offs = believed_offs(timeline, node)
     changes = list(_boots(timeline, node))
     signs = _signs(timeline, node)
     threats = _Threats(timeline, node, takes_down, signs)
