@@ -44,7 +44,7 @@ def test_doctor_leaves_nothing_and_says_what_cannot_be_done(tmp_path: Path) -> N
 def test_a_run_that_dies_leaves_its_pods_to_the_undo(tmp_path: Path) -> None:
     with lab(tmp_path) as made:
         inventory, kubectl = over_pods(made)
-        run = start("run", EXPERIMENTS / "partition-ridden-out.yaml", "-i", inventory, "--yes", cwd=tmp_path)
+        run = start("run", EXPERIMENTS / "partition-waited-out.yaml", "-i", inventory, "--yes", cwd=tmp_path)
         wait_for(run, "phase: observe")
         os.kill(run.pid, signal.SIGKILL)
         run.communicate()
