@@ -37,6 +37,7 @@ ApiMisbehaviour = Literal[
     "line-breaks",
     "null-lists",
     "null-bookmarks",
+    "idle-bookmarks",
     "legacy-events",
 ]
 

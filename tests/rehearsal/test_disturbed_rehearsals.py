@@ -188,6 +188,13 @@ def test_what_a_slow_server_delays_is_not_violated(name: str, seed: int) -> None
     assert Status.VIOLATED not in starved(name, seed).values()
 
 
+@pytest.mark.slow
+def test_an_etcd_that_reports_progress_every_ten_minutes_delays_no_recovery() -> None:
+    """Lists decide it: bookmarks, which prove that nothing came and went, are older than its five minutes."""
+    spec = structs.replace(spec_of("drain-allowed"), api_misbehaviours=["idle-bookmarks"])
+    assert set(statuses(_rehearse("drain-allowed", spec, None).result).values()) == {Status.HELD}
+
+
 @pytest.mark.parametrize("kind", KINDS if COUNT else [LATE])
 def test_the_same_seed_gives_the_same_run(kind: str) -> None:
     one, two = (msgspec.json.encode(rehearse_disturbed(kind, 1).entries) for _ in range(2))

@@ -31,6 +31,8 @@ Objects in lists and watches (and alone):
 ``line-breaks``    An annotation holds U+0085, U+2028 and U+2029, which JSON need not escape.
 ``null-lists``     Empty lists and maps are null, and images have ``names: null``, as Go writes nil slices.
 ``null-bookmarks`` Bookmarks are objects full of null.
+``idle-bookmarks`` Bookmarks have the version of the resource's last change, or of up to 10 minutes ago if that is
+                   newer: etcd's default is to report its progress that rarely, where kubeadm sets 5 s.
 ``legacy-events``  Events as from old recorders: ``eventTime: null`` and no reporting controller.
 ================== ==================================================================================================
 
@@ -89,6 +91,7 @@ class WatchCache:
         self._capacity = self._min_capacity
         self._ring: deque[Change] = deque()
         self._oldest = 0  # oldest version from which a watch can continue
+        self.last_version = 0  # of a change of this resource
 
     def __len__(self) -> int:
         return len(self._ring)
@@ -100,6 +103,7 @@ class WatchCache:
                 self._ring.popleft()
                 self._oldest = (self._ring[0] if self._ring else change).version - 1
         self._ring.append(change)
+        self.last_version = change.version
 
     def changes_since(self, version: int) -> list[Change]:
         """Changes after ``version``. Raises ApiError 410 if some were dropped."""

@@ -30,6 +30,7 @@ from chaos.lab.objects import Object, name_of, namespace_of
 from chaos.lab.sim.lockstep import Waits
 
 BOOKMARK_PERIOD = 60.0  # simulated seconds; defaultBookmarkFrequency
+_PROGRESS_INTERVAL = 600.0  # simulated seconds; etcd's default (server/embed, WatchProgressNotifyInterval)
 FINAL_BOOKMARK_LEAD = 2.0  # simulated seconds from the last bookmark to the end of the watch (nextBookmarkTime)
 _UNCACHED = frozenset({"events"})  # without a watch cache, so without bookmarks (pkg/registry/core/event/storage)
 _BLOCK_TIMEOUT = 3.0  # simulated seconds to wait for a future version (blockTimeout)
@@ -105,6 +106,7 @@ class WatchServer:
         self._store, self._lockstep, self._fault_injector = store, lockstep, faults
         self._caches: dict[str, WatchCache] = defaultdict(lambda: WatchCache(watch_cache_size))
         self._watchers: dict[str, dict[Watcher, None]] = defaultdict(dict)  # in the order of their begin
+        self._progress = store.sim.now, store.version  # etcd's last report, and when
         store.subscribe(self._on_change)
 
     def __len__(self) -> int:
@@ -145,7 +147,7 @@ class WatchServer:
     def keep_alive(self) -> None:
         """Send a bookmark to all watchers, so that clients see a live connection while simulated time stands still."""
         for watcher in list(self._all_watchers()):
-            watcher.bookmark(self._bookmark())
+            self._send_bookmark(watcher)
 
     def _all_watchers(self) -> Iterator[Watcher]:
         return (watcher for watchers in self._watchers.values() for watcher in watchers)
@@ -217,6 +219,14 @@ class WatchServer:
         metadata = {"resourceVersion": str(version or self._store.version), **(extra or {})}
         return {"metadata": metadata}
 
+    def _send_bookmark(self, watcher: Watcher) -> None:
+        version = self._store.version
+        if "idle-bookmarks" in self._fault_injector.enabled:
+            if self._store.sim.now >= self._progress[0] + _PROGRESS_INTERVAL:
+                self._progress = self._store.sim.now, version
+            version = max(self._progress[1], self._caches[watcher.selection.plural].last_version)
+        watcher.bookmark(self._bookmark(version))
+
     def _schedule_bookmark(self, watcher: Watcher) -> None:
         """Schedule a bookmark: about once a minute, and shortly before the end (nextBookmarkTime)."""
         now = self._store.sim.now
@@ -226,7 +236,7 @@ class WatchServer:
 
     def _send_periodic_bookmark(self, watcher: Watcher) -> None:
         if watcher in self._watchers[watcher.selection.plural]:
-            watcher.bookmark(self._bookmark())
+            self._send_bookmark(watcher)
             self._lockstep.on_sent()
             self._schedule_bookmark(watcher)
 

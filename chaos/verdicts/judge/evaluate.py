@@ -44,6 +44,7 @@ from chaos.verdicts.judge.temporal import (
 
 NOTICE_SECONDS = 60.0  # after which the control plane has noticed a silent node, with its usual settings
 STEADY_LOOKBACK = 30.0  # seconds for which a known state is taken for that of now
+_RECOVERY_LOOKBACK = 0.001  # seconds: lists suffice, as an object that came and went is not missed afterwards
 
 
 def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *, from_begin: bool = False) -> Verdict:
@@ -74,7 +75,7 @@ def evaluate_recovery(
     expectation: Expectation, context: JudgeContext, start: float, deadline: float, horizon: float
 ) -> Verdict:
     """Judge whether an expectation is true again by ``deadline`` and stays true, from ``start`` on. Never raises."""
-    evaluation = _Evaluation(expectation, context, horizon, start)
+    evaluation = _Evaluation(expectation, context, horizon, start, _RECOVERY_LOOKBACK)
     return guard(expectation, context, horizon, lambda: evaluation.recovery_verdict(deadline))
 
 
