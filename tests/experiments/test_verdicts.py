@@ -51,6 +51,13 @@ def test_a_power_control_that_lies_proves_nothing(name: str) -> None:
     assert Status.HELD not in [verdict.status for verdict in (*result.hypothesis, *result.recovery)]
 
 
+def test_no_volume_is_detached_from_a_machine_of_which_a_power_control_lies() -> None:
+    name = "out-of-service-volume"
+    spec = msgspec.structs.replace(spec_of(name), power_lies=True)
+    result = rehearse_once(loaded(name), spec, 1, RehearsalOptions(settings_of(name))).result
+    assert "step declare on worker-1 was not done: it requires node-ready is False" in result.headline
+
+
 COUNT = None if IS_WHOLE else 10
 SIZES = (3, 4, 8, 30)
 UNSUITED = {  # numbers of workers at which an experiment is refused, and why

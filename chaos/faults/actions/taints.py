@@ -196,7 +196,8 @@ def _declare_out_of_service(state: OutOfServiceState) -> Program:
     return Program(
         (TaintsCommand(state.node, add=(added,), annotations=mark_annotations(state.mark)),),
         restore_taints(state.node, state.previous, state.mark, when=is_back),
-        preconditions=(FactCheck(PseudoFact.MACHINE, "off"),),
+        # A power control may say "off" of a machine that runs on; then its kubelet keeps the node Ready.
+        preconditions=(FactCheck(PseudoFact.MACHINE, "off"), FactCheck(PseudoFact.NODE_READY, False)),
     )
 
 
@@ -204,8 +205,8 @@ OUT_OF_SERVICE = Action(
     name="out-of-service",
     summary="declare a machine that is off out of service, so that its pods and volumes move",
     description="""
-    Only while the power control reports that the machine is off: on a running node volumes would be detached under
-    its pods. Undo removes the taint when the node is back, as Kubernetes documents it. An experiment with a
+    Only while the power control reports that the machine is off and the node is not Ready: on a running node volumes
+    would be detached under its pods. Undo removes the taint when the node is back, as Kubernetes documents it. An experiment with a
     ``power-on`` needs a separate ``untaint`` step, before it or after it.
     """,
     example="{name: declare, action: out-of-service, target: victim}",

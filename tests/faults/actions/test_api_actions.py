@@ -143,7 +143,7 @@ TABLE: list[tuple[str, dict[str, Any], Target, ActionDescription]] = [
                 ],
                 [f"taint/{OUT}:NoSchedule is None"],
             ),
-            preconditions=["machine is off"],
+            preconditions=["machine is off", "node-ready is False"],
         ),
     ),
     (
