@@ -1,6 +1,6 @@
 """The map of statements names what there is; and of each statement, an experiment notices that it is false.
 
-One mutant of each in the suite, all if NODEFALL_EXPERIMENTS=all (``.ci/nightly``).
+One mutant of each in the second stage of ``.ci/run``, all if NODEFALL_EXPERIMENTS=all (``.ci/nightly``).
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "mutant"), CELLS, ids=lambda item: getattr(item, "id", item))
 def test_an_experiment_notices_that_it_is_false(statement: Statement, mutant: str) -> None:
     cells = [cell for _, name, cell in mutants.cells([statement]) if name == mutant]

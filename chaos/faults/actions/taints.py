@@ -206,8 +206,8 @@ OUT_OF_SERVICE = Action(
     summary="declare a machine that is off out of service, so that its pods and volumes move",
     description="""
     Only while the power control reports that the machine is off and the node is not Ready: on a running node volumes
-    would be detached under its pods. Undo removes the taint when the node is back, as Kubernetes documents it. An experiment with a
-    ``power-on`` needs a separate ``untaint`` step, before it or after it.
+    would be detached under its pods. Undo removes the taint when the node is back, as Kubernetes documents it. An
+    experiment with a ``power-on`` needs a separate ``untaint`` step, before it or after it.
     """,
     example="{name: declare, action: out-of-service, target: victim}",
     params=OutOfServiceParams,
