@@ -21,8 +21,13 @@ from tests.kit.rehearsals import loaded, outcome, rehearse, rehearse_of_size, se
 SEEDS = range(1, 11 if IS_WHOLE else 2)
 
 
+SIXTY_NODES = "large-zone-outage"  # takes as long as ten others
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == SIXTY_NODES else []) for name in BUNDLED]
+)
 def test_it_has_its_verdict(name: str, seed: int) -> None:
     run = rehearse(name, seed)
     assert outcome(run) == BUNDLED[name].notes["verdict"], run.result.headline
