@@ -45,6 +45,12 @@ class PlannedTarget(Struct, frozen=True):
     node: str
     uid: str
     boot_identity: str  # boot ID and start of PID 1
+    pods: tuple[str, ...] = ()  # that the target asks for and the node ran, as namespace/name
+
+    @property
+    def described(self) -> str:
+        """The node, with its pods."""
+        return f"{self.node}, which runs {', '.join(self.pods)}" if self.pods else self.node
 
 
 class _Target(Protocol):

@@ -1,13 +1,14 @@
-"""Selectors of target nodes."""
+"""Selectors of target nodes, and of the pods that run on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from chaos.core.field_types import Model
+from chaos.core.kube import Pod, is_finished, is_owned_by
 
 LabelValue = Annotated[
     str,
@@ -40,6 +41,65 @@ class LabelRequirement(Model):
         return found is None or (self.operator == "NotIn" and found not in self.values)
 
 
+WORKLOAD = "workload"  # the namespace that a run makes for the experiment's workload
+
+
+class PodSelector(Model):
+    """Selector of pods: all given filters must match. Pods that have finished or are being deleted never match."""
+
+    namespace: str = Field(
+        WORKLOAD, min_length=1, description="The namespace of the pods, or workload: that of the experiment's workload."
+    )
+    match_labels: dict[str, LabelValue] | None = Field(
+        None, alias="matchLabels", description="Labels that the pod must have."
+    )
+    match_expressions: list[LabelRequirement] = Field(
+        [], alias="matchExpressions", description="Requirements on labels, as in a Kubernetes label selector."
+    )
+    owner: str | None = Field(
+        None,
+        pattern=r"^(Deployment|ReplicaSet|StatefulSet|DaemonSet|Job)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        description="The controller of the pods, as Kind/name.",
+        examples=["StatefulSet/db"],
+    )
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the run itself makes the pods."""
+        return self.namespace == WORKLOAD
+
+    def matches(self, pod: Pod, namespace: str) -> bool:
+        """Whether the pod is selected. ``namespace``: that of the run's workload."""
+        metadata, labels = pod.metadata, pod.metadata.labels or {}
+        kind, _, name = (self.owner or "").partition("/")
+        return (
+            metadata.namespace == (namespace if self.is_own else self.namespace)
+            and metadata.deletion_timestamp is None
+            and not is_finished(pod)
+            and all(labels.get(key) == value for key, value in (self.match_labels or {}).items())
+            and all(requirement.matches(labels) for requirement in self.match_expressions)
+            and (not self.owner or is_owned_by(pod, kind, name))
+        )
+
+    def __str__(self) -> str:
+        """``pods of StatefulSet/db in shop with app=db``."""
+        labels = describe_labels(self.match_labels, self.match_expressions)
+        where = "the workload" if self.is_own else self.namespace
+        return f"pods of {f'{self.owner} in ' if self.owner else ''}{where}" + (f" with {labels}" if labels else "")
+
+
+def describe_labels(labels: Mapping[str, str] | None, expressions: Iterable[LabelRequirement]) -> str:
+    """``app=db, tier In a b``; "" for none."""
+    found = [f"{key}={value}" for key, value in (labels or {}).items()]
+    return ", ".join(
+        [*found, *(f"{each.key} {each.operator} {' '.join(each.values)}".rstrip() for each in expressions)]
+    )
+
+
+def _pods(value: Any) -> Any:
+    return PodSelector() if value == WORKLOAD else value
+
+
 class TargetSpec(Model):
     """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
 
@@ -54,8 +114,16 @@ class TargetSpec(Model):
     )
     zone: str | None = Field(None, description="The value of the label topology.kubernetes.io/zone.")
     os: Literal["linux", "windows"] | None = Field(None, description="The operating system of the nodes.")
-    runs: Literal["workload"] | None = Field(
-        None, description="workload: the node can run pods of the workload, and runs one before the first step"
+    runs: Annotated[
+        PodSelector | None,
+        BeforeValidator(_pods, json_schema_input_type=Literal["workload"] | PodSelector | None),
+    ] = Field(
+        None,
+        description="Pods of which each node runs at least one before the first step: pods that exist already, or "
+        "pods of the experiment's workload, for which `workload` is short.",
+    )
+    spread: Literal["zone"] | None = Field(
+        None, description="zone: a zone has a second node only if every zone with a matching node has one."
     )
     count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
 

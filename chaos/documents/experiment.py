@@ -11,6 +11,7 @@ from chaos.core.duration import FACTS, parse_requirement
 from chaos.core.errors import BadInput
 from chaos.core.experiment import Experiment, parse_moment
 from chaos.core.registry import PluginRegistry
+from chaos.core.target_spec import WORKLOAD
 from chaos.documents.document import open_document, read_document
 from chaos.documents.expectations import DeclaredNames, check_expectations, find_plugin, report_duplicates
 from chaos.documents.manifests import load_manifests
@@ -46,8 +47,10 @@ def check_experiment(root: Cursor, registry: PluginRegistry, folder: Path) -> No
     _check_requires(spec.get("requires"))
     _check_workload(spec.get("workload", "manifests"), folder)
     for _, target in spec.get("targets").entries():
-        if target.get("runs") and not spec.get("workload"):
-            target.get("runs").report("the experiment has no workload", "add spec.workload, or remove runs")
+        runs = target.get("runs")
+        if runs and runs.get("namespace").text in (None, WORKLOAD) and not spec.get("workload"):
+            hint = "add spec.workload, name the namespace of pods that exist already, or remove runs"
+            runs.report("the experiment has no workload", hint)
     names = DeclaredNames(
         targets=targets,
         steps=[name for step in steps if (name := step.get("name").text)],

@@ -98,11 +98,15 @@ class LiveJudge:
         return any(key[:2] == (plural, namespace) and key[2].startswith(name) for key in timeline.workloads)
 
     def _targets_without_pod(self, timeline: Timeline) -> Iterator[Verdict]:
-        """Targets that must run a pod of the workload, and do not."""
-        pods = (history.last for history in timeline.pods.in_namespace(self.options.namespace))
-        running = {pod.object.spec.node_name for pod in pods if not pod.is_deleted and pod.object.spec}
+        """Targets that must run certain pods, and run none."""
         for name, spec in self.loaded.experiment.spec.targets.items():
-            for node in self.options.bind.get(name, ()) if spec.runs else ():
+            if (wanted := spec.runs) is None:
+                continue
+            namespace = self.options.namespace if wanted.is_own else wanted.namespace
+            pods = (history.last for history in timeline.pods.in_namespace(namespace))
+            found = [pod.object for pod in pods if not pod.is_deleted and wanted.matches(pod.object, namespace)]
+            running = {pod.spec.node_name for pod in found if pod.spec}
+            for node in self.options.bind.get(name, ()):
                 if node not in running:
-                    because = f"no pod of the workload is on {node}"
-                    yield Verdict(f"target {name} runs the workload", WORKLOAD, Status.PENDING, because)
+                    because = f"there are no {wanted} on {node}"
+                    yield Verdict(f"target {name} runs {wanted}", WORKLOAD, Status.PENDING, because)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from chaos.core.action import AnyAction, UndoKind
 from chaos.core.duration import parse_duration
 from chaos.core.experiment import Expectation, Experiment, bound, parse_moment
-from chaos.core.target_spec import TargetSpec
+from chaos.core.target_spec import TargetSpec, describe_labels
 from chaos.core.text import count_of
 
 # Defaults of Kubernetes v1.36, and 30 s for the kubelet's grace periods, which are off by default.
@@ -89,18 +89,14 @@ def _selected(target: TargetSpec) -> str:
     """``workers of zone a that run the workload``."""
     system = {"linux": "Linux ", "windows": "Windows "}.get(target.os or "", "")
     what = f"{system}{target.role or 'node'}s" if not target.nodes else ", ".join(target.nodes)
-    labels = ", ".join(
-        [
-            *(f"{key}={value}" for key, value in (target.match_labels or {}).items()),
-            *(f"{each.key} {each.operator} {' '.join(each.values)}".rstrip() for each in target.match_expressions),
-        ]
-    )
+    labels = describe_labels(target.match_labels, target.match_expressions)
     return (
         what
         + (f" of zone {target.zone}" if target.zone else "")
         + (f" with {labels}" if labels else "")
         + (f" but {', '.join(target.except_)}" if target.except_ else "")
-        + (" that run the workload" if target.runs else "")
+        + (f" that run {target.runs}" if target.runs else "")
+        + (" in different zones" if target.spread else "")
     )
 
 

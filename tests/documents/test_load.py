@@ -19,6 +19,7 @@ import chaos.verdicts.assertions
 from chaos.core.action import Action, Scope, UndoKind
 from chaos.core.errors import BadInput
 from chaos.core.registry import PluginRegistry, discover
+from chaos.core.target_spec import PodSelector
 from chaos.documents.experiment import load_experiment
 from chaos.documents.gameday import load_game_day
 from chaos.documents.inventory import load_inventory
@@ -404,14 +405,23 @@ def running_the_workload(tmp_path: Path, workload: str) -> Path:
 
 def test_a_target_may_run_the_workload(tmp_path: Path) -> None:
     file = running_the_workload(tmp_path, "  workload: {manifests: [w.yaml]}\n")
-    assert load_experiment(file, REGISTRY).spec.targets["victim"].runs == "workload"
+    assert load_experiment(file, REGISTRY).spec.targets["victim"].runs == PodSelector()
+
+
+def test_a_target_may_run_pods_that_exist_already(tmp_path: Path) -> None:
+    file = running_the_workload(tmp_path, "")
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("runs: workload", "runs: {namespace: shop, owner: StatefulSet/db}"), encoding="utf-8")
+    wanted = PodSelector(namespace="shop", owner="StatefulSet/db")
+    assert load_experiment(file, REGISTRY).spec.targets["victim"].runs == wanted
 
 
 def test_a_target_cannot_run_a_workload_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as bad:
         load_experiment(running_the_workload(tmp_path, ""), REGISTRY)
     (problem,) = [p for p in bad.value.problems if p.message == "the experiment has no workload"]
-    assert (problem.line, problem.hint) == (8, "add spec.workload, or remove runs")
+    hint = "add spec.workload, name the namespace of pods that exist already, or remove runs"
+    assert (problem.line, problem.hint) == (8, hint)
 
 
 def test_a_baseline_needs_a_workload_whose_pods_start(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def story() -> Story:
     return Story().node(0, "n1").node(0, "n2")
 
 
-MISSING = ["target victim runs the workload: no pod of the workload is on n1"]
+MISSING = ["target victim runs pods of the workload: there are no pods of the workload on n1"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_in_words(name: str, target: dict[str, Any], text: str) -> None:
 
 
 def test_targets_in_words() -> None:
-    assert radius("power-cut").targets == ("victim: 1 of workers that run the workload",)
+    assert radius("power-cut").targets == ("victim: 1 of workers that run pods of the workload",)
     assert radius("power-cut", nodes=["a", "b"], count=2).targets == ("victim: 2 of a, b",)
     found = radius("power-cut", os="windows", matchLabels={"pool": "x"}).targets
     assert found == ("victim: 1 of Windows workers with pool=x",)

@@ -56,7 +56,7 @@ def plan_lines(plan: Plan, experiment: Experiment) -> list[str]:
 
 def _steps(plan: Plan) -> list[str]:
     lines = [f"experiment {plan.experiment}, seed {plan.seed}, cluster {plan.cluster_uid}"]
-    lines += [f"target {target.target}: {target.node}" for target in plan.targets]
+    lines += [f"target {target.target}: {target.described}" for target in plan.targets]
     if plan.namespace:
         lines.append(f"workload in namespace {plan.namespace}, removed afterwards")
     if plan.workload_nodes:
@@ -132,7 +132,7 @@ def summary(plan: Plan, server: str, name: str) -> list[tuple[str, str]]:
     rows = [("cluster", f"{name} ({server}, uid {plan.cluster_uid})")]
     slack = f", slack {plan.slack:g}" if plan.slack > 1 else ""
     rows.append(("experiment", f"{plan.experiment}, seed {plan.seed}{slack}"))
-    rows += _truncate([("target", f"{target.target}: {target.node}") for target in plan.targets], _MAX_TARGETS)
+    rows += _truncate([("target", f"{target.target}: {target.described}") for target in plan.targets], _MAX_TARGETS)
     if plan.namespace:
         rows.append(("workload", f"in namespace {plan.namespace}, removed afterwards"))
     rows += _truncate(

@@ -200,6 +200,17 @@ def controller_of(pod: Pod) -> OwnerReference | None:
     return next((o for o in pod.metadata.owner_references or () if o.controller), None)
 
 
+def is_owned_by(pod: Pod, kind: str, name: str) -> bool:
+    """Whether the controller is ``kind name``; a Deployment owns the pods of its ReplicaSets."""
+    owner = controller_of(pod)
+    if owner is None:
+        return False
+    if kind == "Deployment":
+        template = (pod.metadata.labels or {}).get("pod-template-hash")
+        return owner.kind == "ReplicaSet" and bool(template) and owner.name == f"{name}-{template}"
+    return owner.kind == kind and owner.name == name
+
+
 def is_static(pod: Pod) -> bool:
     """Whether the pod is the mirror of a static pod, which only files on the node control."""
     annotations = pod.metadata.annotations

@@ -17,6 +17,7 @@ from chaos.core.errors import Refused, Unsupported
 from chaos.core.experiment import Experiment, Step, moment_of
 from chaos.core.plan import Plan, PlannedStep, PlannedTarget
 from chaos.engine.planning.identity import identity_preconditions
+from chaos.engine.planning.targets import existing_pods
 
 
 def least_delay(method: Sequence[Step], first: str, second: str) -> float:
@@ -77,7 +78,11 @@ def make_plan(experiment: Experiment, inputs: PlanInputs) -> Plan:
         seed=inputs.seed,
         targets=tuple(
             PlannedTarget(
-                name, node, inputs.view.nodes[node].metadata.uid, boot_identity_of(inputs.targets[node].facts)
+                name,
+                node,
+                inputs.view.nodes[node].metadata.uid,
+                boot_identity_of(inputs.targets[node].facts),
+                existing_pods(experiment.spec.targets[name], node, inputs.view),
             )
             for name, nodes in inputs.nodes_by_target.items()
             for node in nodes

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from chaos.core.cluster_view import ClusterView, zone
 from chaos.core.errors import Refused
 from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory, Limits
-from chaos.core.kube import Node, is_ready, operating_system
-from chaos.core.target_spec import TargetSpec
+from chaos.core.kube import Node, full_name, is_ready, operating_system
+from chaos.core.target_spec import PodSelector, TargetSpec
 
 SPREAD = 3  # replicas of the bundled workloads
 
@@ -53,9 +54,30 @@ def select_nodes(
                 f" {_describe_shortage(spec, view)}",
                 hint="check spec.targets in the experiment, and protected and limits in the inventory",
             )
-        selected[name] = tuple(sorted(rng.sample(candidates, count)))
+        selected[name] = tuple(sorted(_sample(rng, spec, candidates, count, view)))
     _check_limits([node for nodes in selected.values() for node in nodes], view, inventory)
     return selected
+
+
+def _sample(rng: random.Random, spec: TargetSpec, candidates: list[str], count: int, view: ClusterView) -> list[str]:
+    """``count`` of the nodes; with ``spread``, one of each zone in turn."""
+    found = rng.sample(candidates, len(candidates) if spec.spread else count)
+    if spec.spread:
+        seen: Counter[str] = Counter()
+        turns = {}
+        for node in found:
+            seen[where := zone(view.nodes[node])] += 1
+            turns[node] = seen[where]
+        found.sort(key=turns.__getitem__)
+    return found[:count]
+
+
+def existing_pods(spec: TargetSpec, node: str, view: ClusterView) -> tuple[str, ...]:
+    """The pods, as namespace/name, that a target asks for and that run on the node already, sorted."""
+    if spec.runs is None or spec.runs.is_own:
+        return ()
+    own = (pod for pod in view.pods if pod.spec and pod.spec.node_name == node and spec.runs.matches(pod, ""))
+    return tuple(sorted(full_name(pod.metadata) for pod in own))
 
 
 def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory, own_node: str = "") -> list[str]:
@@ -95,11 +117,15 @@ def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
         and (spec.role is None or view.role(node.metadata.name) == spec.role)
         and (spec.zone is None or zone(node) == spec.zone)
         and (spec.os is None or operating_system(node) == spec.os)
-        and (spec.runs is None or is_schedulable(node))
+        and (spec.runs is None or _can_run(node, spec, spec.runs, view))
         and node.metadata.name not in spec.except_
         and all(labels.get(key) == value for key, value in (spec.match_labels or {}).items())
         and all(requirement.matches(labels) for requirement in spec.match_expressions)
     )
+
+
+def _can_run(node: Node, spec: TargetSpec, pods: PodSelector, view: ClusterView) -> bool:
+    return is_schedulable(node) if pods.is_own else bool(existing_pods(spec, node.metadata.name, view))
 
 
 def is_protected(node: Node, view: ClusterView, inventory: Inventory) -> bool:
@@ -116,6 +142,8 @@ def _count(spec: TargetSpec, candidates: int) -> int:
 
 
 def _describe_shortage(spec: TargetSpec, view: ClusterView) -> str:
+    if spec.runs and not any(existing_pods(spec, node, view) for node in view.nodes) and not spec.runs.is_own:
+        return f"there are no {spec.runs} on any node"
     matching = [node for node in view.nodes.values() if _matches(node, spec, view)]
     not_ready = sum(not is_ready(node) for node in matching)
     return f"{len(matching)} of {len(view.nodes)} nodes match it, {not_ready} of them are not Ready"
@@ -162,7 +190,8 @@ def select_workload_nodes(
     There is no restriction if no target asks for it, or if no more nodes take such pods anyway.
     """
     targets = sorted({node for nodes in selected.values() for node in nodes})
-    asking = {node for name, nodes in selected.items() if specs[name].runs for node in nodes}
+    own = {name for name, spec in specs.items() if spec.runs and spec.runs.is_own}
+    asking = {node for name, nodes in selected.items() if name in own for node in nodes}
     if not asking:
         return ()
     systems = {operating_system(view.nodes[node]) for node in targets}  # images of one run on no other

@@ -12,12 +12,12 @@ from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
 from chaos.core.field_types import Model
-from chaos.core.kube import Pod, Workload
+from chaos.core.kube import Pod, Workload, is_owned_by
 from chaos.core.signal import Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.membership import Present, at, require_complete
-from chaos.verdicts.judge.pods import KINDS, counts, is_owned_by
+from chaos.verdicts.judge.pods import KINDS, counts
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.roster import Member, Roster
 from chaos.verdicts.judge.signals import Observation, mask_unproven

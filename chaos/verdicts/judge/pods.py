@@ -14,7 +14,6 @@ from chaos.core.kube import (
     ContainerStatus,
     Pod,
     Workload,
-    controller_of,
     full_name,
     is_finished,
     pod_condition,
@@ -45,17 +44,6 @@ def disruption(pod: Pod) -> str:
     """Reason of the DisruptionTarget condition if its status is True, else ""."""
     found = pod_condition(pod, "DisruptionTarget")
     return (found.reason or "") if found and found.status == "True" else ""
-
-
-def is_owned_by(pod: Pod, kind: str, name: str) -> bool:
-    """Whether the controller is ``kind name``; a Deployment owns the pods of its ReplicaSets."""
-    owner = controller_of(pod)
-    if owner is None:
-        return False
-    if kind == "Deployment":
-        template = (pod.metadata.labels or {}).get("pod-template-hash")
-        return owner.kind == "ReplicaSet" and bool(template) and owner.name == f"{name}-{template}"
-    return owner.kind == kind and owner.name == name
 
 
 def finished_versions(history: Iterable[Version[Pod]]) -> dict[int, Version[Pod]]:

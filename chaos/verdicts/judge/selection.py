@@ -9,11 +9,11 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.core.assertion import Undecidable, View
 from chaos.core.field_types import Flag, Model
-from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_static, phase
+from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_owned_by, is_static, phase
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.membership import membership, require_complete
-from chaos.verdicts.judge.pods import container_statuses, disruption, finished_versions, is_owned_by, is_ready, node_of
+from chaos.verdicts.judge.pods import container_statuses, disruption, finished_versions, is_ready, node_of
 from chaos.verdicts.judge.signals import Observation, Pattern, from_history, mask_unseen_pods, matches, version_sample
 
 Kind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]

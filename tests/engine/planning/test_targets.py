@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.core.cluster_view import ClusterView
+from chaos.core.cluster_view import ClusterView, zone
 from chaos.core.errors import Refused
 from chaos.core.inventory import Inventory
 from chaos.core.kube import (
@@ -26,7 +27,7 @@ from chaos.core.kube import (
 )
 from chaos.core.kube.meta import Annotations
 from chaos.core.target_spec import TargetSpec
-from chaos.engine.planning.targets import SPREAD, candidates, select_nodes, select_workload_nodes
+from chaos.engine.planning.targets import SPREAD, candidates, existing_pods, select_nodes, select_workload_nodes
 
 CONTROL_LABEL = "node-role.kubernetes.io/control-plane"
 CONTROL = {CONTROL_LABEL: ""}
@@ -264,3 +265,83 @@ def test_a_workload_takes_a_target_that_does_not_ask_before_a_node_that_is_none(
     nodes = select_workload_nodes(specs, selected, cluster(9), inventory(), 1)
     assert len(nodes) == SPREAD
     assert {*selected["victim"], *selected["other"]} < set(nodes)
+
+
+def shop(*pods: tuple[str, str, dict[str, Any]]) -> ClusterView:
+    """Pods of namespace shop: name, node and changed fields of the object."""
+    made = []
+    for name, on, changed in pods:
+        metadata = {"name": name, "namespace": "shop", "labels": {"app": name.partition("-")[0]}, **changed}
+        phase = metadata.pop("phase", "Running")
+        made.append(msgspec.convert({"metadata": metadata, "spec": {"nodeName": on}, "status": {"phase": phase}}, Pod))
+    return ClusterView("uid", cluster(4).nodes, tuple(made))
+
+
+def owned(kind: str, name: str) -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": True}
+    return {"ownerReferences": [owner]}
+
+
+HASHED = {"labels": {"app": "web", "pod-template-hash": "5d"}} | owned("ReplicaSet", "web-5d")
+SHOP = shop(
+    ("db-0", "w1", owned("StatefulSet", "db")),
+    ("db-1", "w2", owned("StatefulSet", "db") | {"labels": {"app": "db", "role": "leader"}}),
+    ("web-5d-a", "w1", HASHED),
+    ("web-5d-b", "w3", HASHED),
+    ("job-1", "w0", {"phase": "Succeeded"}),
+    ("old-1", "w0", {"deletionTimestamp": "2026-11-28T00:00:00Z"}),
+)
+LEADER = {"matchExpressions": [{"key": "role", "operator": "In", "values": ["leader"]}]}
+
+
+@pytest.mark.parametrize(
+    ("runs", "nodes"),
+    [
+        ({}, {"w1", "w2", "w3"}),
+        ({"matchLabels": {"app": "db"}}, {"w1", "w2"}),
+        ({"owner": "StatefulSet/db"}, {"w1", "w2"}),
+        ({"owner": "Deployment/web"}, {"w1", "w3"}),
+        (LEADER, {"w2"}),
+        (LEADER | {"owner": "StatefulSet/db"}, {"w2"}),
+    ],
+)
+def test_targets_run_pods_that_exist_already(runs: dict[str, Any], nodes: set[str]) -> None:
+    specs = {"victim": target(role="worker", runs={"namespace": "shop", **runs})}
+    found = {select_nodes(specs, SHOP, inventory(), seed)["victim"][0] for seed in range(30)}
+    assert found == nodes
+    pods = {pod for node in found for pod in existing_pods(specs["victim"], node, SHOP)}
+    assert all(pod.startswith("shop/") for pod in pods)
+    assert len(pods) >= len(nodes)
+    assert select_workload_nodes(specs, {"victim": ("w1",)}, SHOP, inventory(), 1) == ()
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        {"namespace": "shop", "matchLabels": {"app": "job"}},
+        {"namespace": "shop", "matchLabels": {"app": "old"}},
+        {"namespace": "other"},
+        {"namespace": "shop", "owner": "StatefulSet/d"},
+        {"namespace": "shop", "matchLabels": {"app": "db"}, **LEADER, "owner": "Deployment/db"},
+    ],
+)
+def test_without_such_a_pod_nothing_is_selected(runs: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match=r"needs 1 node.*there are no pods of .*on any node"):
+        select_nodes({"victim": target(runs=runs)}, SHOP, inventory(), 1)
+
+
+@given(seed=st.integers(), count=st.integers(1, 4))
+def test_a_zone_has_a_second_node_only_once_each_has_one(seed: int, count: int) -> None:
+    view, limits = cluster(6), inventory(limits={"maxNodes": 6})
+    selected = select_nodes({"victim": target(role="worker", count=count, spread="zone")}, view, limits, seed)
+    zones = Counter(zone(view.nodes[node]) for node in selected["victim"])
+    assert sum(zones.values()) == count
+    assert max(zones.values()) - min(zones["a"], zones["b"]) <= 1
+
+
+@pytest.mark.parametrize(
+    "runs", ["pods", {"owner": "db"}, {"owner": "statefulset/db"}, {"namespace": ""}, {"labels": {}}]
+)
+def test_pods_that_mean_nothing(runs: Any) -> None:
+    with pytest.raises(ValueError, match="runs"):
+        target(runs=runs)
