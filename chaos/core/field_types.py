@@ -272,3 +272,13 @@ def _check(text: str) -> str:
 
 
 VersionRange = Annotated[str, AfterValidator(_check)]
+
+
+def number_or_percentage(value: Any, what: str, least: int) -> Any:
+    """A whole number from ``least`` or a percentage like ``25%``, as it is. Raises ValueError for anything else."""
+    text = str(value)[:20]
+    number = text.removesuffix("%")
+    fits = type(value) in (int, str) and number.isascii() and number.isdigit() and int(number) >= least
+    if not fits or (text != number and int(number) > 100):
+        raise ValueError(f"{what} must be a whole number from {least} or a percentage like 25%, not {text!r}")
+    return value

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from chaos.core.field_types import Model
+from chaos.core.field_types import Model, number_or_percentage
 from chaos.core.kube import Pod, is_finished, is_owned_by
 
 LabelValue = Annotated[
@@ -136,9 +136,4 @@ class TargetSpec(Model):
     @field_validator("count", mode="before")
     @classmethod
     def _count(cls, value: Any) -> Any:
-        text = str(value)[:20]
-        number = text.removesuffix("%")
-        fits = isinstance(value, int | str) and number.isascii() and number.isdigit() and int(number) >= 1
-        if not fits or (text != number and int(number) > 100):
-            raise ValueError(f"count must be a whole number from 1 or a percentage like 25%, not {text!r}")
-        return value
+        return number_or_percentage(value, "count", least=1)

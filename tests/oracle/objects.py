@@ -142,7 +142,10 @@ def workload_available(q: Question) -> Trace:
 
 
 def _on_machines(q: Question, space: str | None) -> Trace:
-    """Unknown while a pod may be counted whose machine is off, or was and has not started it again."""
+    """Unknown while a pod may be counted whose machine is off, or was and has not started it again.
+
+    Its controller counts a pod for a moment longer than it is Ready.
+    """
     offs: dict[str, list[Off]] = {}
     histories: dict[str, list[Version]] = {}
     for v in q.world.sequence("pods"):
@@ -153,12 +156,7 @@ def _on_machines(q: Question, space: str | None) -> Trace:
         for versions in histories.values():
             for v, following in zip(versions, [*versions[1:], None], strict=True):
                 in_force = v.lo <= t and (following is None or following.hi > t)
-                if (
-                    in_force
-                    and is_healthy(v.obj)
-                    and not v.deleted
-                    and ready(q.world, versions, v, t, offs) is not True
-                ):
+                if in_force and not v.deleted and ready(q.world, versions, v, t, offs) is not True:
                     return None
         return True
 

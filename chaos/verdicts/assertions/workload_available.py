@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import structs
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
-from chaos.core.field_types import Model
-from chaos.core.kube import Pod, Workload, is_owned_by
-from chaos.core.signal import Signal, Subject, SubjectSet
-from chaos.core.timeline import History, Version
+from chaos.core.field_types import Model, number_or_percentage
+from chaos.core.kube import Workload, is_owned_by
+from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
+from chaos.core.timeline import Version
 from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.membership import Present, at, require_complete
 from chaos.verdicts.judge.pods import KINDS, counts
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.roster import Member, Roster
-from chaos.verdicts.judge.signals import Observation, mask_unproven
+from chaos.verdicts.judge.selection import Filter, Owner, PodSetParams, Selection
+from chaos.verdicts.judge.signals import Observation, from_history, mask_unproven
 
 WorkloadKey = tuple[str, str, str]  # plural, namespace, name
 _KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
@@ -30,47 +31,93 @@ class Params(Model):
     """Workloads; by default all Deployments, StatefulSets and DaemonSets of the namespace."""
 
     namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
-    names: list[str] | None = Field(None, min_length=1)
+    names: list[str] | None = Field(None, min_length=1, description="the names of the workloads; default: all")
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
+    )
+    unavailable_at_most: int | str = Field(
+        0,
+        alias="unavailable-at-most",
+        description="the number of pods of each workload that may be unavailable, or a percentage of its desired pods, "
+        "rounded down as in maxUnavailable",
     )
     as_: Word = Field(
         "effective", alias="as", description="what users have, without pods on machines that are off; or reported"
     )
 
+    @field_validator("unavailable_at_most", mode="before")
+    @classmethod
+    def _number_or_percentage(cls, value: Any) -> Any:
+        return number_or_percentage(value, "unavailable-at-most", least=0)
 
-def availability(plural: str, workload: Workload) -> Observation:
-    """Whether the workload has all desired pods, with a description."""
+    def needed(self, desired: int) -> int:
+        """The number of pods that must be available."""
+        share = str(self.unavailable_at_most)
+        spare = desired * int(share[:-1]) // 100 if share.endswith("%") else int(share)
+        return max(0, desired - spare)
+
+
+def availability(
+    plural: str, workload: Workload, needed: Callable[[int], int] = lambda desired: desired
+) -> Observation:
+    """Whether enough of the desired pods of the workload are available, with a description."""
     status = workload.status
     if status is None:
         return False, "no status"
     ready, desired = counts(plural, workload)
     if (status.observed_generation or 0) < (workload.metadata.generation or 0):
         return False, "its controller has not observed its newest generation yet"
-    return ready >= desired, f"{ready} of {desired} pods are available"
+    return ready >= needed(desired), f"{ready} of {desired} pods are available"
 
 
-def _version_availability(plural: str, version: Version[Workload]) -> Observation:
-    return (False, "deleted") if version.is_deleted else availability(plural, version.object)
+def _version_availability(plural: str, params: Params, version: Version[Workload]) -> Observation:
+    return (False, "deleted") if version.is_deleted else availability(plural, version.object, params.needed)
 
 
-def _effective(
-    reported: Subject, key: WorkloadKey, pods: Iterable[History[Pod]], machines: Machines, view: View
-) -> Subject:
-    """The workload, not available while one of its pods is reported Ready on a machine that is off."""
-    plural, namespace, name = key
-    own = (pod for pod in pods if pod.last.object.metadata.namespace == namespace)
-    lost = machines.lost(pod for pod in own if is_owned_by(pod.last.object, KINDS[plural], name))
-    numbers = (counts(plural, version.object) for version in view.timeline.workloads[key].peek())
-    is_certain = not any(ready > desired for ready, desired in numbers)  # else one that is lost may not be missed
-    masked = [Subject("", mask_unproven(pod.signal, view.timeline, "pods"), is_certain=is_certain) for pod in lost]
+def _effective(reported: Subject, key: WorkloadKey, params: Params, machines: Machines, view: View) -> Subject:
+    """The workload, with as many pods as needed that are Ready and not on machines that are off.
+
+    Its own count is not enough: the controller still counts a pod for a moment after it is no longer Ready.
+    """
+    plural, _, name = key
+    owner = Owner.model_validate({"kind": KINDS[plural], "name": name})
+    selection = Selection(PodSetParams(namespace=params.namespace, owner=owner), view)
+    pods = [pod for pod in selection.candidates() if is_owned_by(pod.last.object, owner.kind, owner.name)]
+    lost = machines.lost(pods)
     if not lost:
         return reported
-    both = combine(SubjectSet("", (Subject("", reported.signal), *masked)))
+    numbers = [counts(plural, version.object) for version in view.timeline.workloads[key].peek()]
+    parts = [Subject("", reported.signal)]
+    if not params.unavailable_at_most:
+        is_certain = not any(ready > desired for ready, desired in numbers)  # else one that is lost may not be missed
+        parts += (structs.replace(pod, is_certain=is_certain) for pod in _proven(lost, view))
+    pod_filter = Filter(ready=True, deleting=False) if plural == "deployments" else Filter(ready=True)
+    running = [Subject("", machines.signal(pod, pod_filter, selection, leaves=True)) for pod in pods]
+    for desired in {desired for _, desired in numbers}:
+        needed = params.needed(desired)
+        parts += _proven([Subject("", _enough(running, needed, desired, key, view))], view)
+    both = combine(SubjectSet("", parts))
     described = (
         structs.replace(s, observation=reported.signal.at(s.t).observation) if s.value else s for s in both.samples
     )
     return structs.replace(reported, signal=Signal(tuple(described)))
+
+
+def _proven(subjects: Iterable[Subject], view: View) -> Iterator[Subject]:
+    for subject in subjects:
+        yield structs.replace(subject, signal=mask_unproven(subject.signal, view.timeline, "pods"))
+
+
+def _enough(running: Sequence[Subject], needed: int, desired: int, key: WorkloadKey, view: View) -> Signal:
+    """Whether ``needed`` of the pods run, while the workload is to have ``desired`` pods."""
+    counted = combine(SubjectSet("", running, Quantifier.COUNT, needed))
+    text = f"fewer than {needed} of {desired} pods are Ready on machines that run"
+    few = Signal(tuple(structs.replace(s, observation=s.observation if s.value else text) for s in counted.samples))
+    plural = key[0]
+    other = from_history(
+        view.timeline.workloads[key].peek(), lambda version: (counts(plural, version.object)[1] != desired, "")
+    )
+    return combine(SubjectSet("", (Subject("", few), Subject("", other)), Quantifier.ANY))
 
 
 class WorkloadAvailable:
@@ -91,15 +138,16 @@ class WorkloadAvailable:
     sources = ("deployments", "statefulsets", "daemonsets")
 
     def claim(self, params: Params, names: Names) -> Claim:
-        affected = names.one_affected()
-        if affected:
+        few = f" but for {params.unavailable_at_most} of its pods" if params.unavailable_at_most else ""
+        if affected := names.one_affected():
             kind, _, name = affected.partition(" ")
-            return Noun(f"{_KIND_OF[kind]} {name}").is_("available")
+            return Noun(f"{_KIND_OF[kind]} {name}").is_(f"available{few}")
         if params.names and len(params.names) == 1:
-            return Noun(f"workload {params.names[0]}").is_("available")
+            return Noun(f"workload {params.names[0]}").is_(f"available{few}")
         if params.namespace == "workload":
-            return Noun("the workload").is_("available")
-        return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True).is_("available")
+            return Noun("the workload").is_(f"available{few}")
+        of_each = few.replace(" its ", " their ")
+        return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True).is_(f"available{of_each}")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
@@ -118,18 +166,18 @@ class WorkloadAvailable:
         missing = [name for name in params.names or () if name not in found]
         if missing:
             raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")
-        expected = f"every workload of {namespace} is available"
+        few = f" but for {params.unavailable_at_most} of its pods" if params.unavailable_at_most else ""
+        expected = f"every workload of {namespace} is available{few}"
 
         def member(key: WorkloadKey) -> Member:
             plural, _, name = key
-            observe = partial(_version_availability, plural)
+            observe = partial(_version_availability, plural, params)
             return Member(f"{plural.removesuffix('s')} {name}", plural, workloads[key], observe)
 
         subjects: Sequence[Subject] = view.memo().keep(Roster).subjects(view.timeline, keys, member)
         machines = Machines(view.timeline, params.as_)
-        if down := [machine.node for machine in machines.down()]:
-            pods = view.timeline.pods.on_nodes(down)
-            subjects = [_effective(s, key, pods, machines, view) for s, key in zip(subjects, keys, strict=True)]
+        if machines.down():
+            subjects = [_effective(s, key, params, machines, view) for s, key in zip(subjects, keys, strict=True)]
         return SubjectSet(expected, subjects, empty_reason=f"no workload was observed in namespace {namespace}")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 
 from chaos.core.experiment import Expectation
 from chaos.core.verdict import Status
+from chaos.verdicts.assertions.workload_available import Params
 from tests.kit.story import HELD, INCONCLUSIVE, VIOLATED, Story, ask, plugin_registry
 
 LOCK = [{"who": "kubelet", "what": "shutdown", "mode": "delay"}]
@@ -16,10 +19,74 @@ def web(ready: int = 3) -> Story:
     return Story().node(0, "n1").workload(0, "web", ready)
 
 
+def of_web(story: Story, t: float, name: str, node: str = "n1", **pod: Any) -> Story:
+    labels = {"pod-template-hash": "1"}
+    return story.pod(t, name, node, labels=labels, owner=("ReplicaSet", "web-1"), **pod)
+
+
+def cut(noticed: float = 50, counted: float = 50.2) -> Story:
+    """web has a pod on n1, whose power is cut at 10, and two on n2; the Deployment counts it until ``counted``."""
+    story = web().node(0, "n2").lease(5).lease(9).host(8, "machine", "on").done(10, "power-cut", step="stop")
+    for t in range(12, 90, 2):
+        story.host(t, "machine", "off")
+    for name, node in (("web-1-a", "n1"), ("web-1-b", "n2"), ("web-1-c", "n2")):
+        of_web(story, 0, name, node, container=name)
+    story = of_web(story, noticed, "web-1-a", ready=False, container="web-1-a").workload(counted, "web", 2)
+    story.lines.sort(key=lambda line: line.t)
+    return story
+
+
+REPLACED = of_web(cut(), 70, "web-1-d", "n2", container="d").workload(70.1, "web", 3)
+
+
+def two_on_it() -> Story:
+    """Two pods on n1, of which the Deployment at first notices one."""
+    story = of_web(cut(counted=50.6), 0, "web-1-b", "n1", container="web-1-b")
+    story = of_web(story, 50.1, "web-1-b", "n1", ready=False, container="web-1-b").workload(50.3, "web", 2)
+    story = story.workload(50.6, "web", 1)
+    story.lines.sort(key=lambda line: line.t)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("what", "filters", "story", "time", "status"),
+    [
+        ("the Deployment counts a pod that is no longer Ready", "", cut(), "within: 60s", VIOLATED),
+        ("the same, by the API's word", "as: reported", cut(), "within: 60s", HELD),
+        ("replaced", "", REPLACED, "within: 65s", HELD),
+        ("one may be unavailable", "unavailable-at-most: 1", cut(), "always: {for: 60s}", HELD),
+        ("33 percent of three is none", 'unavailable-at-most: "33%"', cut(), "always: {for: 60s}", VIOLATED),
+        ("34 percent of three is one", 'unavailable-at-most: "34%"', cut(), "always: {for: 60s}", HELD),
+        (
+            "one may be unavailable, and two are",
+            "unavailable-at-most: 1",
+            of_web(cut(), 60, "web-1-b", "n2", ready=False, container="web-1-b").workload(60.2, "web", 1),
+            "always: {for: 60s}",
+            VIOLATED,
+        ),
+        ("of two on the machine one is counted", "unavailable-at-most: 1", two_on_it(), "within: 60s", VIOLATED),
+        ("two of them", "unavailable-at-most: 2", two_on_it(), "always: {for: 60s}", HELD),
+    ],
+)
+def test_workload_on_a_machine_that_is_off(what: str, filters: str, story: Story, time: str, status: Status) -> None:
+    expectation = f"{{assert: workload-available, with: {{namespace: demo, {filters}}}, after: stop + 5s, {time}}}"
+    verdict = ask(story, expectation, action="power-cut")
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+@pytest.mark.parametrize("number", ["-1", "-5%", "101%", "1.5", "true", "x", "5 %"])
+def test_not_a_number_of_pods(number: str) -> None:
+    with pytest.raises(ValueError, match="unavailable-at-most must be a whole number from 0 or a percentage"):
+        Params.model_validate({"namespace": "demo", "unavailable-at-most": yaml.safe_load(number)})
+
+
 @pytest.mark.parametrize(
     ("what", "filters", "story", "status"),
     [
         ("available", "", web(), HELD),
+        ("one less", "unavailable-at-most: 1", web(2), HELD),
+        ("two less", "unavailable-at-most: 1", web(1), VIOLATED),
+        ("more than there are", "unavailable-at-most: 9", web(0), HELD),
         ("in time", "", web(2).workload(14, "web", 3), HELD),
         ("too late", "", web(2).workload(16, "web", 3), VIOLATED),
         ("too early", "", web(3).workload(9, "web", 2), VIOLATED),
