@@ -182,6 +182,8 @@ CASES: Mapping[str, str] = {
     "workload-available": """
 - {with: {namespace: workload}, violating: [deployment web]}
 - {with: {namespace: workload, names: [web]}}
+- {with: {namespace: shop, names: [web], unavailable-at-most: 1}, always: {for: 90s}}
+- {with: {namespace: shop, unavailable-at-most: 25%}, always: {for: 90s}}
 - {with: {namespace: shop, kinds: [Deployment]}, within: 60s, for: 5s}
 """,
 }

@@ -120,6 +120,17 @@ def _enough(running: Sequence[Subject], needed: int, desired: int, key: Workload
     return combine(SubjectSet("", (Subject("", few), Subject("", other)), Quantifier.ANY))
 
 
+def _subject(params: Params, names: Names) -> Noun:
+    if affected := names.one_affected():
+        kind, _, name = affected.partition(" ")
+        return Noun(f"{_KIND_OF[kind]} {name}")
+    if params.names and len(params.names) == 1:
+        return Noun(f"workload {params.names[0]}")
+    if params.namespace == "workload":
+        return Noun("the workload")
+    return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True)
+
+
 class WorkloadAvailable:
     """All desired pods are available (StatefulSet: ready), and the controller has observed the newest generation.
 
@@ -128,7 +139,7 @@ class WorkloadAvailable:
     """
 
     name = "workload-available"
-    summary = "Deployments, StatefulSets and DaemonSets have all their pods available"
+    summary = "Deployments, StatefulSets and DaemonSets have all their pods available, or all but a number of them"
     example = "{assert: workload-available, with: {namespace: workload}}"
     needs = "the workload objects, watched without a gap"
     params = Params
@@ -138,16 +149,13 @@ class WorkloadAvailable:
     sources = ("deployments", "statefulsets", "daemonsets")
 
     def claim(self, params: Params, names: Names) -> Claim:
-        few = f" but for {params.unavailable_at_most} of its pods" if params.unavailable_at_most else ""
-        if affected := names.one_affected():
-            kind, _, name = affected.partition(" ")
-            return Noun(f"{_KIND_OF[kind]} {name}").is_(f"available{few}")
-        if params.names and len(params.names) == 1:
-            return Noun(f"workload {params.names[0]}").is_(f"available{few}")
-        if params.namespace == "workload":
-            return Noun("the workload").is_(f"available{few}")
-        of_each = few.replace(" its ", " their ")
-        return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True).is_(f"available{of_each}")
+        subject = _subject(params, names)
+        if not params.unavailable_at_most:
+            return subject.is_("available")
+        share, owner = str(params.unavailable_at_most), "a workload" if subject.is_plural else subject
+        few = f"{share} of {owner}'s pods" if "%" in share else f"{share} pod{'s' * (share != '1')} of {owner}"
+        verb = "was" if share == "1" else "were"
+        return Claim(f"at most {few} {verb} unavailable", f"more than {few} {verb} unavailable")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
@@ -166,8 +174,9 @@ class WorkloadAvailable:
         missing = [name for name in params.names or () if name not in found]
         if missing:
             raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")
-        few = f" but for {params.unavailable_at_most} of its pods" if params.unavailable_at_most else ""
-        expected = f"every workload of {namespace} is available{few}"
+        expected = f"every workload of {namespace} is available"
+        if spare := params.unavailable_at_most:
+            expected = f"of every workload of {namespace} at most {spare} pods are unavailable"
 
         def member(key: WorkloadKey) -> Member:
             plural, _, name = key
