@@ -41,10 +41,7 @@ def breakages_command(as_json: bool) -> None:
     from chaos.lab.facade import BREAKAGES
 
     if as_json:
-        rows = [
-            asdict(item) | {"unseen": item.unobservable_reason} for item in BREAKAGES.values()
-        ]  # unseen: key of 0.1.0
-        print_document(rows)
+        print_document([asdict(item) for item in BREAKAGES.values()])
         return
     formatter = click.HelpFormatter(width=120, max_width=120)
     for rule in sorted({item.rule for item in BREAKAGES.values()}):
