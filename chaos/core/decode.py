@@ -98,7 +98,8 @@ def _meta(recorded: RecordingEntry) -> dict[str, Any]:
     value = _JSON.decode(recorded.object)
     if not isinstance(value, dict):
         raise ValueError("meta is not an object")  # noqa: TRY004 - every bad object is a ValueError here
-    return {_FORMER_META.get(key, key): item for key, item in value.items()}
+    meta: dict[str, Any] = value
+    return {_FORMER_META.get(key, key): item for key, item in meta.items()}
 
 
 def _metrics(lines: list[str]) -> dict[str, float]:
