@@ -107,6 +107,12 @@ def _every_module(
     return decorate
 
 
+@_every_module()
+def test_the_product_imports_no_tools(path: Path) -> None:
+    """They are for maintainers: the wheel is without them."""
+    assert not [name for name in imports(path) if name.split(".")[0] in ("tools", "tests", "benchmarks")]
+
+
 def _order() -> dict[str, int]:
     """The layer of each room, the lowest has the highest number."""
     contracts = tomllib.loads(CONFIG.read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]

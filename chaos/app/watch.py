@@ -24,7 +24,6 @@ from chaos.core.experiment import Experiment
 from chaos.core.files import read_regular
 from chaos.core.inventory import Inventory
 from chaos.core.labels import RUN_LABEL
-from chaos.core.legacy import decode_plan
 from chaos.core.plan import Plan, nodes_by_target
 from chaos.core.ports import Clock, KubeApi, RunWatcher
 from chaos.core.result import RunResult, RunState, provisional
@@ -64,7 +63,7 @@ def open_watched(directory: Path) -> WatchedRun:
     run_directory.refuse_untrusted(directory)
     info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
     try:
-        plan = decode_plan(read_regular(directory / run_directory.PLAN))
+        plan = msgspec.json.decode(read_regular(directory / run_directory.PLAN), type=Plan)
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageError(f"{directory / run_directory.PLAN} cannot be read: {error}") from error
     experiment = load_stored_experiment(directory / run_directory.EXPERIMENT)

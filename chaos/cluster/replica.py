@@ -23,7 +23,7 @@ from chaos.core.api_path import resource_path
 from chaos.core.field_types import NAME
 from chaos.core.moments import Moment
 from chaos.core.redaction import redact_json
-from chaos.core.store.journal_format import EntryKey, PendingUndo, decode_pending
+from chaos.core.store.journal_format import EntryKey, PendingUndo
 
 PREFIX = "nodefall-run-"
 FORMAT = 2  # of this version; 1 had commands
@@ -165,7 +165,7 @@ def _entries(data: Mapping[str, str]) -> tuple[ReplicaEntry, ...]:
 def _former_entries(data: Mapping[str, str]) -> tuple[ReplicaEntry, ...]:
     """Entries that nodefall 0.1.0 published."""
     text = next((data[key] for key in _FORMER_KEYS if key in data), "")
-    pending = (decode_pending(value) for value in msgspec.json.decode(text, type=list[Any]))
+    pending = msgspec.json.decode(text, type=list[PendingUndo])
     return tuple(
         ReplicaEntry(
             *(entry.id, entry.step, entry.action, entry.node, entry.t),

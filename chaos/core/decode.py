@@ -9,10 +9,10 @@ import msgspec
 
 from chaos.core.fact import current_fact
 from chaos.core.kube import RESOURCES, Metadata
-from chaos.core.legacy import upgrade_facts, upgrade_meta
 from chaos.core.recording import (
     BOOKMARK,
     ERROR,
+    OVERRIDDEN,
     ActionRecord,
     BlindWindow,
     Currency,
@@ -25,6 +25,7 @@ from chaos.core.recording import (
 from chaos.core.timeline import Entry
 
 _STATELESS = frozenset({BOOKMARK, ERROR})
+_FORMER_META = {"overruled": OVERRIDDEN}  # of recordings of 0.1.0
 
 
 class _Head(msgspec.Struct):
@@ -87,14 +88,18 @@ def _blind_source(recorded: RecordingEntry) -> str:
     )
 
 
-def _action(record: ActionRecord) -> ActionRecord:
-    return msgspec.structs.replace(record, evidence=upgrade_facts(record.evidence)) if record.evidence else record
+def _action(recorded: RecordingEntry) -> ActionRecord:
+    record = _ACTIONS.decode(recorded.object)
+    evidence = {current_fact(name): value for name, value in record.evidence.items()}
+    return msgspec.structs.replace(record, evidence=evidence) if evidence else record
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _meta(recorded: RecordingEntry) -> dict[str, Any]:
+    value = _JSON.decode(recorded.object)
     if not isinstance(value, dict):
         raise ValueError("meta is not an object")  # noqa: TRY004 - every bad object is a ValueError here
-    return value
+    meta: dict[str, Any] = value
+    return {_FORMER_META.get(key, key): item for key, item in meta.items()}
 
 
 def _metrics(lines: list[str]) -> dict[str, float]:
@@ -105,10 +110,10 @@ def _metrics(lines: list[str]) -> dict[str, float]:
 
 _READERS: dict[str, Callable[[RecordingEntry], Any]] = {
     EntryKind.METRICS: lambda recorded: _metrics(_LINES.decode(recorded.object)),
-    EntryKind.ACTION: lambda recorded: _action(_ACTIONS.decode(recorded.object)),
+    EntryKind.ACTION: _action,
     EntryKind.BLIND: _blind,
     EntryKind.CURRENT: lambda recorded: _CURRENCIES.decode(recorded.object),
-    EntryKind.META: lambda recorded: upgrade_meta(_mapping(_JSON.decode(recorded.object))),
+    EntryKind.META: _meta,
     EntryKind.PROMETHEUS: lambda recorded: _QUERIES.decode(recorded.object),
     EntryKind.PROBE: lambda recorded: _PROBES.decode(recorded.object),
     EntryKind.HOST: lambda recorded: _JSON.decode(recorded.object),

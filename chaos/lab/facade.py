@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from chaos.lab.http.errors import ApiError
     from chaos.lab.http.pod_exec import ExecError
     from chaos.lab.node.machine import Machine
-    from chaos.lab.replay.compare import Difference, Result, count_states
-    from chaos.lab.replay.parser import parse
-    from chaos.lab.replay.play import forecast, replay
-    from chaos.lab.replay.recording import Observation, Recording, ReplayError
+    from chaos.lab.recorded.forecast import forecast
+    from chaos.lab.recorded.parser import parse
+    from chaos.lab.recorded.recording import Observation, ReplayError
     from chaos.lab.sim import SimClock
     from chaos.lab.snapshot.load import Copy
     from chaos.lab.snapshot.reader import Snapshot, SnapshotError, read_snapshot
@@ -38,7 +37,6 @@ __all__ = [
     "ApiError",
     "Change",
     "Copy",
-    "Difference",
     "DirectHost",
     "DirectLab",
     "DirectProgram",
@@ -46,21 +44,17 @@ __all__ = [
     "LabSpec",
     "Machine",
     "Observation",
-    "Recording",
     "ReplayError",
-    "Result",
     "SimClock",
     "Snapshot",
     "SnapshotError",
     "SpecError",
     "Task",
-    "count_states",
     "forecast",
     "nearest_version",
     "parse",
     "read_snapshot",
     "remove_directory",
-    "replay",
 ]
 LOCK = "lock"  # file of a lab's private directory; changes require the lock on it
 _MODULES = {
@@ -77,13 +71,11 @@ _MODULES = {
     "Machine": "chaos.lab.node.machine",
     "SimClock": "chaos.lab.sim",
     "Task": "chaos.lab.direct.host",
-    **dict.fromkeys(("Difference", "Result", "count_states"), "chaos.lab.replay.compare"),
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",
-    "parse": "chaos.lab.replay.parser",
-    "forecast": "chaos.lab.replay.play",
-    **dict.fromkeys(("Observation", "Recording", "ReplayError"), "chaos.lab.replay.recording"),
-    "replay": "chaos.lab.replay.play",
+    "parse": "chaos.lab.recorded.parser",
+    "forecast": "chaos.lab.recorded.forecast",
+    **dict.fromkeys(("Observation", "ReplayError"), "chaos.lab.recorded.recording"),
 }
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -20,7 +18,6 @@ from chaos.core.store.run_directory import RESULT, load_result
 from chaos.reports.run.summary import summary
 from tests.kit.stored_runs import DAY, NOW, UID, result_of, store, within
 
-OLD_RESULT = Path(__file__).parents[1] / "core" / "data" / "0.1.0" / "result.json"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -114,15 +111,6 @@ def test_show_as_json_is_the_stored_result(reports: Path, capsys: Capture) -> No
     stored = json.loads((reports / OTHER / RESULT).read_text())
     assert main(["show", "f", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == stored
-
-
-def test_show_has_the_keys_of_both_versions_for_a_result_of_0_1_0(reports: Path, capsys: Capture) -> None:
-    shutil.copy(OLD_RESULT, reports / OTHER / RESULT)
-    assert main(["show", "f", "--json"]) == 0
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert document["by"] == document["started_by"]
-    assert document["resolved"]
-    assert main(["show", "f"]) == 0
 
 
 @pytest.mark.usefixtures("reports")

@@ -15,7 +15,7 @@ from tests.kit.command import command
 from tests.kit.processes import EXPERIMENTS, LAB, nodefall
 
 GROUPS = {"gameday", "kind", "lab"}
-COMMANDS_OF_GROUPS = ("lab up", "lab down", "lab replay", "kind up", "gameday plan")
+COMMANDS_OF_GROUPS = ("lab up", "lab down", "kind up", "gameday plan")
 ROOT = Path(__file__).parents[2]
 
 

@@ -80,12 +80,10 @@ def test_the_own_run_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("newline", [b"\n", b""])
-@pytest.mark.parametrize("command", ["judge", "replay"])
 @pytest.mark.parametrize(("line", "column", "why"), DAMAGED)
 def test_position(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    command: str,
     line: bytes,
     column: int,
     why: str,
@@ -96,18 +94,10 @@ def test_position(
     path = tmp_path / "r.jsonl"
     text = gzip.decompress(RECORDING.read_bytes())
     path.write_bytes(text + line + newline)
-    arguments = ["judge", str(path), str(EXPERIMENT)] if command == "judge" else ["lab", "replay", "--count", str(path)]
-    assert main(arguments) == 64
+    assert main(["judge", str(path), str(EXPERIMENT)]) == 64
     error = capsys.readouterr().err
     assert f"{path}:{len(text.splitlines()) + 1}:{column}: " in error
     assert why in error
-
-
-def test_an_object_that_is_no_json_in_a_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_bytes(gzip.decompress(RECORDING.read_bytes()) + START + b'{"a":1e999}}\n')
-    assert main(["lab", "replay", "--count", str(path)]) == 64
-    assert f"{path}:" in capsys.readouterr().err
 
 
 def _secret(path: Path) -> None:

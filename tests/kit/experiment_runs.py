@@ -36,7 +36,7 @@ def rights(name: str) -> list[dict[str, Any]]:
 def rights_of(path: Path) -> list[dict[str, Any]]:
     """Those of an experiment or a game day."""
     done = nodefall("rbac", path, "--json", cwd=ROOT)
-    return [as_rule(right) for right in json.loads(done.stdout)["rights"]]
+    return [as_rule(right) for right in json.loads(done.stdout)["permissions"]]
 
 
 def as_rule(right: Mapping[str, str]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from chaos.cluster.workload import WorkloadState, removal
 from chaos.core.errors import Refused, UsageError, bad_input
 from chaos.core.files import read_regular
 from chaos.core.inventory import Inventory
-from chaos.core.legacy import decode_plan
 from chaos.core.plan import Plan, PlannedStep
 from chaos.core.store import run_directory
 from chaos.core.store.journal import Journal
@@ -28,7 +27,7 @@ from chaos.engine.session import WORKLOAD
 def load_plan(directory: Path) -> Plan | None:
     """The run's plan, None if it is missing or damaged."""
     try:
-        return decode_plan(read_regular(directory / PLAN))
+        return msgspec.json.decode(read_regular(directory / PLAN), type=Plan)
     except (OSError, *RECORD_ERRORS):
         return None
 

@@ -116,7 +116,6 @@ def _document(
         "clusterUID": connection.uid,
         "lock": lock,
         "pendingUndo": rows,
-        "owed": rows,  # key of 0.1; words: keep
         "unreadable": unreadable,
     }
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -34,11 +33,6 @@ from chaos.documents.inventory import load_inventory
 logger = logging.getLogger(__name__)
 
 
-def with_former_key(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with the key that 0.1 had for ``pendingUndo``, too."""
-    return document | {"owed": document["pendingUndo"]}  # words: keep
-
-
 def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
     """List the runs below ``reports`` with a pending undo or an unreadable journal; the exit code.
 
@@ -48,7 +42,7 @@ def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
     scope = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
     rows, unreadable = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
     if as_json:
-        print_document(with_former_key({"pendingUndo": rows, "unreadable": unreadable}))
+        print_document({"pendingUndo": rows, "unreadable": unreadable})
     for row in rows if not as_json else ():
         echo(on_node(f"{row['run']}: {row['step']} ({row['action']})", row["node"]))
     for message in unreadable:
@@ -158,7 +152,7 @@ def _echo_result(directory: Path, undone: Undone, as_json: bool) -> int:
     if as_json:
         results = [{"step": r.step, "node": r.node, "proven": r.proven, "because": r.because} for r in undone.results]
         document = {"run": str(directory), "undone": results, "pendingUndo": pending, "rejected": rejected}
-        print_document(with_former_key(document))
+        print_document(document)
     for entry in pending:
         echo(on_node(f"pending undo: {entry['step']} ({entry['action']})", entry["node"]), err=True)
     for each in undone.rejected:

@@ -156,6 +156,6 @@ def _require_result(run: StoredRun) -> RunResult:
 
 
 def _document(directory: Path, result: RunResult) -> str:
-    """The stored result, whose keys of 0.1.0 are completed by those of this version."""
+    """The stored result, completed by the keys of this version."""
     stored = load(directory, RESULT, dict[str, Any])
     return json.dumps({**stored, **to_builtins(result, str_keys=True)}, indent=2, sort_keys=True) + "\n"

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_lab
-from chaos.cli.lazy import command, document_option, examples, file_option, result_option
+from chaos.cli.lazy import command, document_option, examples, file_option
 from chaos.cli.output import echo_progress, print_document
 
 
@@ -41,10 +41,7 @@ def breakages_command(as_json: bool) -> None:
     from chaos.lab.facade import BREAKAGES
 
     if as_json:
-        rows = [
-            asdict(item) | {"unseen": item.unobservable_reason} for item in BREAKAGES.values()
-        ]  # unseen: key of 0.1.0
-        print_document(rows)
+        print_document([asdict(item) for item in BREAKAGES.values()])
         return
     formatter = click.HelpFormatter(width=120, max_width=120)
     for rule in sorted({item.rule for item in BREAKAGES.values()}):
@@ -199,22 +196,3 @@ def status_command(as_json: bool) -> int:
     else:
         click.echo(table(labs))
     return exit_code(labs)
-
-
-@command(
-    "nodefall lab replay recording.jsonl.gz",
-    "nodefall lab replay recording.jsonl.gz --count",
-    of=lab_command,
-    name="replay",
-)
-@click.argument("recording", type=click.Path(path_type=Path))
-@click.option("--count", "only_count", is_flag=True, help="Only count the recorded states, without a lab.")
-@result_option
-def replay_command(**options: Any) -> int:
-    """Repeat in the lab what a RECORDING (a file or a run directory) of a cluster shows, and compare state by state.
-
-    Exit code: 0 every recorded state matched, 1 some did not, 2 the lab does not support a recorded operation.
-    """
-    from chaos.cli.lab.replay import replay_recording
-
-    return replay_recording(**options)

@@ -55,9 +55,8 @@ def rbac(
         click.echo(f"warning: {risk}", err=True)
     optional = permissions_to_list(permissions, LISTS) if experiments else []
     if as_json:
-        required = [_row(permission) for permission in sorted(permissions)]
-        document = {"permissions": required, "optional": [_row(permission) for permission in optional]}
-        print_document(document | {"warnings": warnings, "rights": required})  # "rights": key of 0.1
+        rows = {"permissions": sorted(permissions), "optional": optional}
+        print_document({key: [_row(each) for each in found] for key, found in rows.items()} | {"warnings": warnings})
     else:
         click.echo(dump(role_manifests(permissions, name, subject_ref)), nl=False)
         if optional:

@@ -37,14 +37,13 @@ def show_plan(
     """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
     from chaos.api import load, plan
     from chaos.app.wiring.connect import inventory_path
-    from chaos.core.legacy import with_former_keys
 
     loaded = load(experiment)
     planned = plan(loaded, inventory_path(inventory), seed=seed, reports=reports, anyway=anyway)
     if out:
         write(out, to_json(planned) + "\n")
     if as_json:
-        click.echo(to_json(with_former_keys(planned)))
+        click.echo(to_json(planned))
     else:
         echo(*plan_lines(planned, loaded.experiment))
 

@@ -25,7 +25,6 @@ from chaos.cli.run.plan import ask
 from chaos.core.errors import UsageError, bad_input
 from chaos.core.files import MAX_BYTES, missing_file_hint
 from chaos.core.inventory import Inventory
-from chaos.core.legacy import decode_plan
 from chaos.core.plan import RUN_ID, Plan
 from chaos.core.ports import Progress, RunWatcher
 from chaos.core.text import escape_for_encoding
@@ -218,7 +217,7 @@ def _load_plan(options: RunOptions) -> Plan | None:
     if options.experiment is not None or options.seed is not None or options.max_duration:
         raise UsageError("--plan cannot be combined with EXPERIMENT, --seed or --max-duration")
     try:
-        plan = decode_plan(read_trusted(options.plan, MAX_BYTES))
+        plan = msgspec.json.decode(read_trusted(options.plan, MAX_BYTES), type=Plan)
     except FileNotFoundError as error:
         raise bad_input(str(options.plan), "file not found", missing_file_hint(options.plan)) from error
     except OSError as error:

@@ -1,21 +1,17 @@
-"""Records of a journal: one JSON object a line, of this version or 0.1.0."""
+"""Records of a journal: one JSON object a line."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
 from chaos.core.action import FactCheck, Undo, UndoState
 from chaos.core.errors import NodefallError
-from chaos.core.legacy import upgrade_undo
 from chaos.core.moments import Moment
 from chaos.core.redaction import redact_json
 from chaos.core.text import on_node
 
-# Keys of a record that 0.1.0 wrote; to be removed in the version after the next.
-_FORMER_KEYS = {"struck": "undone", "mirrored": "replica"}
+_FORMER_KEYS = {"struck", "mirrored"}  # of a record that 0.1.0 wrote
 RECORD_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what decoding raises
 
 
@@ -93,16 +89,6 @@ def encode_record(record: Record) -> bytes:
 def decode_record(line: bytes) -> Record:
     """The record of a line. Raises RECORD_ERRORS."""
     value = msgspec.json.decode(line)
-    if not isinstance(value, dict):
-        return msgspec.convert(value, Record)  # raises
-    value = {_FORMER_KEYS.get(key, key): item for key, item in value.items()}
-    if value.get("intent") is not None:
-        value["intent"] = decode_pending(value["intent"])
+    if isinstance(value, dict) and value.keys() & _FORMER_KEYS:
+        raise msgspec.ValidationError("nodefall 0.1.0 wrote it: undo its run with nodefall 0.2.0")
     return msgspec.convert(value, Record)
-
-
-def decode_pending(value: Any) -> PendingUndo:
-    """An entry, from its JSON value in either version's words. Raises msgspec.ValidationError."""
-    if isinstance(value, dict) and "undo" in value:
-        value = value | {"undo": upgrade_undo(value["undo"])}
-    return msgspec.convert(value, PendingUndo)

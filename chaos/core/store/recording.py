@@ -35,16 +35,16 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?|[][{}]', re.DOTALL)
 _ENTRY_DECODER = msgspec.json.Decoder(RecordingEntry)
 
 
-def read_recording(path: Path, *, check_objects: bool = False) -> Iterator[RecordingEntry]:
+def read_recording(path: Path) -> Iterator[RecordingEntry]:
     """The entries of a recording, gzipped or plain.
 
     A truncated tail (of a killed recorder) is left out and reported by a last entry of kind ``blind``, type
-    ``recording``. Raises BadInput, with file, line and column, for anything else that is not a recording.
-    ``check_objects``: also for an object that cannot be decoded; otherwise its decoder reports that.
+    ``recording``. Raises BadInput, with file, line and column, for anything else that is not a recording; but what
+    decodes an object reports one that cannot be decoded.
     """
     try:
         with open_regular(path) as file:
-            yield from LineReader(str(path), check_objects).entries(file)
+            yield from LineReader(str(path)).entries(file)
     except FileNotFoundError as error:
         raise bad_input(str(path), "file not found", missing_file_hint(path)) from error
     except OSError as error:
@@ -54,9 +54,8 @@ def read_recording(path: Path, *, check_objects: bool = False) -> Iterator[Recor
 class LineReader:
     """Entries of the lines of one recording, in their order."""
 
-    def __init__(self, name: str, checks_objects: bool) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.checks_objects = checks_objects
         self.number = self._empty = 0
         self.last_time = float("-inf")
 
@@ -115,7 +114,7 @@ class LineReader:
         try:
             entry = _ENTRY_DECODER.decode(text)
             text.decode()  # msgspec does not look into the object of an entry
-            if self.checks_objects or self.last_time == float("-inf"):
+            if self.last_time == float("-inf"):
                 msgspec.json.decode(entry.object)
         except UnicodeDecodeError:
             self._fail(self.number, "is not an entry of a recording: it is not UTF-8", _stray_position(text))
@@ -230,7 +229,7 @@ class RecordingTail:
         except OSError as error:
             raise bad_input(self._name, f"cannot be read: {error.strerror}") from error
         self._zip = zlib.decompressobj(GZIP_WBITS)
-        self._lines = LineReader(self._name, checks_objects=False)
+        self._lines = LineReader(self._name)
         self._rest = b""
 
     def __enter__(self) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -15,7 +14,6 @@ from msgspec import Struct
 
 from chaos.core.errors import Refused, UsageError
 from chaos.core.files import make_private_directory, private_opener, read_regular
-from chaos.core.legacy import decode_result
 from chaos.core.moments import Moment
 from chaos.core.redaction import redact_json
 from chaos.core.result import RunResult
@@ -141,16 +139,13 @@ def save(directory: Path, name: str, artefact: Any) -> None:
 
 def load(directory: Path, name: str, type_: type[T]) -> T:
     """Read an artefact. Raises UsageError if it is missing or invalid."""
-    return _load(directory / name, lambda data: msgspec.json.decode(data, type=type_))
+    path = directory / name
+    try:
+        return msgspec.json.decode(read_regular(path), type=type_)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
 
 
 def load_result(directory: Path) -> RunResult:
-    """Read result.json, of this version or 0.1.0. Raises UsageError if it is missing or invalid."""
-    return _load(directory / RESULT, decode_result)
-
-
-def _load(path: Path, decode: Callable[[bytes], T]) -> T:
-    try:
-        return decode(read_regular(path))
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+    """Read result.json. Raises UsageError if it is missing or invalid."""
+    return load(directory, RESULT, RunResult)

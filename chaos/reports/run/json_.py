@@ -14,13 +14,17 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from chaos.core.legacy import PROOF_STATUSES, RESULT_KEYS, STEP_RESULT_KEYS, VERDICT_KEYS, add_former_keys
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.reports.run.outline import evidence
 from chaos.reports.run.renderer import Renderer
 
-_FORMER_PROOF_STATUSES = {new: old for old, new in PROOF_STATUSES.items()}
+_FORMER_KEYS = {
+    "started_by": "by",
+    "leftovers": "left_behind",
+    "nodefall_version": "nodefall",
+    "steady_state": "steady",
+}
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
@@ -44,15 +48,14 @@ def to_text(document: dict[str, Any]) -> str:
 def _settle_keys(document: dict[str, Any]) -> None:
     """Add the deprecated keys, and leave out ``limits`` and ``known`` without any."""
     for step in document["steps"]:
-        add_former_keys(step, STEP_RESULT_KEYS)
-        step["shown"] = _FORMER_PROOF_STATUSES.get(step["shown"], step["shown"])
+        step["shown"] = "not shown" if step["proof_status"] == "unproven" else step["proof_status"]
     for part in ("steady_state", "hypothesis", "abort", "recovery"):
         for verdict in document[part]:
-            add_former_keys(verdict, VERDICT_KEYS)
+            verdict["assumed"] = verdict["assumed_facts"]
             for key in ("limits", "known"):
                 if not verdict[key]:
                     del verdict[key]
-    add_former_keys(document, RESULT_KEYS)
+    document.update({former: document[key] for key, former in _FORMER_KEYS.items()})
 
 
 RENDERER = Renderer("json", "result.json", "the complete result, for programs", render)

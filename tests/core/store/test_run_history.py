@@ -6,7 +6,6 @@ Pending undo of run directories: those of this cluster, and those whose cluster 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from chaos.core.store.run_directory import EXPERIMENT, PLAN, RESULT, RUN, RunInf
 from chaos.core.store.run_history import flocked_inodes, local_runs, read_run, read_runs
 from tests.kit.stored_runs import DAY, NOW, UID, result_of, store, within
 
-OLD_RESULT = Path(__file__).parents[2] / "core" / "data" / "0.1.0" / "result.json"
 UNDO = Undo(proof=(FactCheck("node-ready", True),))
 
 
@@ -141,17 +139,6 @@ def test_an_undo_that_was_pending_when_the_journal_was_lost(tmp_path: Path) -> N
     run = read_run(directory)
     assert run.pending is None
     assert "is missing" in run.problem
-
-
-def test_a_result_of_0_1_0(tmp_path: Path) -> None:
-    directory = tmp_path / "graceful-poweroff" / "20261101T000000Z"
-    directory.mkdir(parents=True)
-    shutil.copy(OLD_RESULT, directory / RESULT)
-    (directory / RUN).write_text(
-        '{"run": "r", "experiment": "graceful-poweroff", "started": 1, "inventory": {"metadata": {"name": "lab"}}}'
-    )
-    (run,) = read_runs(tmp_path)
-    assert (run.verdict, run.nodefall, run.problem) == ("inconclusive", "", "")
 
 
 def test_a_directory_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from chaos.lab.replay.build import lab_spec
-from chaos.lab.replay.compare import compare, count_states
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import play, replay
-from chaos.lab.replay.recording import NotARecordingError, Operation, Recording
+from chaos.lab.recorded.parser import parse
+from chaos.lab.recorded.recording import NotARecordingError, Operation, Recording
 from chaos.lab.spec import ControllerSpec
+from tools.replay.compare import compare, count_states
+from tools.replay.play import play, replay
+from tools.replay.settings import lab_spec
 
 Lines = list[dict[str, Any]]
 RECORDINGS = Path(__file__).parents[2] / "recordings"

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from chaos.lab.objects import name_of, node_of, uid_of
-from chaos.lab.replay.implied import inferred_requests
-from chaos.lab.replay.initial_objects import disables_forced_detach
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import replay
-from chaos.lab.replay.pod_lives import PodLife, pod_lives
-from chaos.lab.replay.recorded_choices import eviction_times, has_constraints
+from chaos.lab.recorded.implied import inferred_requests
+from chaos.lab.recorded.parser import parse
+from chaos.lab.recorded.pod_lives import PodLife, pod_lives
 from tests.kit.labtrace import Lines, Step, record, spec
 from tests.kit.simkit import VICTIM
+from tools.replay.play import replay
+from tools.replay.recorded_choices import eviction_times, has_constraints
+from tools.replay.settings import disables_forced_detach
 
 BASE = 1_800_000_000.0
 STATIC = "kube-scheduler-cp"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.replay.moments import at_their_moments, made_by_server
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.recording import Observation, Request, Requests, Stall
+from chaos.lab.recorded.moments import at_their_moments, made_by_server
+from chaos.lab.recorded.parser import parse
+from chaos.lab.recorded.recording import Observation, Request, Requests, Stall
 
 BASE = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 Body = dict[str, Any]

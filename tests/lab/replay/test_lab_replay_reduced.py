@@ -12,12 +12,12 @@ from chaos.cluster.watch_codec import WatchCodec
 from chaos.core.kube import RESOURCES
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import name_of
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import replay
-from chaos.lab.replay.recorded_choices import condition_time, eviction_ranks, first_round, last_short
-from chaos.lab.replay.recording import Operation
+from chaos.lab.recorded.parser import parse
+from chaos.lab.recorded.recording import Operation
 from tests.kit.labtrace import Lines, Step, edit, record, spec
 from tests.kit.simkit import VICTIM
+from tools.replay.play import replay
+from tools.replay.recorded_choices import condition_time, eviction_ranks, first_round, last_short
 
 OFF: Step = (3, "poweroff", VICTIM, {}, lambda cluster: cluster.machines[VICTIM].logind.power_off())
 CUT: Step = (3, "power-cut", VICTIM, {}, lambda cluster: cluster.machines[VICTIM].power_off())

@@ -10,10 +10,11 @@ import pytest
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.apiserver_link import MESSAGES, Registration
 from chaos.lab.objects import condition
-from chaos.lab.replay.recording import Observation, Operation, Recording
-from chaos.lab.replay.session import follow_registrations, registrations
+from chaos.lab.recorded.recording import Observation, Operation, Recording
 from tests.kit.labtrace import spec
 from tests.kit.simkit import VICTIM
+from tools.replay.containers import follow_registrations, registrations
+from tools.replay.play import monitor_pass
 
 START = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 UNCHECKED, NO_CSI_NODE, BOTH = MESSAGES
@@ -134,7 +135,7 @@ def test_a_pass_of_the_node_controller_is_known(
 ) -> None:
     recording = _recording(*nodes)
     recording.observations["events"] = events
-    found = recording.monitor_pass()
+    found = monitor_pass(recording)
     assert (found if found is None else round(found - START, 2)) == expected
 
 

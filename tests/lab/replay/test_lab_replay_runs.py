@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import replay
-from chaos.lab.replay.pod_lives import inferred_behaviour
-from chaos.lab.replay.recording import Recording
+from chaos.lab.recorded.parser import parse
+from chaos.lab.recorded.pod_lives import inferred_behaviour
+from chaos.lab.recorded.recording import Recording
+from tools.replay.play import replay
 
 RUNS = Path(__file__).parents[2] / "recordings" / "runs"
 STATES = {

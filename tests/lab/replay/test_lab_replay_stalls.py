@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.recording import Observation, Operation, Recording, Stall
-from chaos.lab.replay.session import StallingClock
-from chaos.lab.replay.stalls import StalledClock, controller_writes, find_stalls, find_wakes, still_times
+from chaos.lab.recorded.parser import parse
+from chaos.lab.recorded.recording import Observation, Operation, Recording, Stall
+from chaos.lab.recorded.stalls import find_stalls, find_wakes
 from chaos.lab.sim import SimClock
+from tools.replay.stalled import StalledClock, StallingClock, controller_writes, still_times
 
 BASE = datetime(2026, 11, 21, tzinfo=UTC).timestamp()
 NODES = ("n1", "n2", "n3")

@@ -10,11 +10,11 @@ import pytest
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.machine import Machine
 from chaos.lab.objects import name_of, namespace_of
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import replay
-from chaos.lab.replay.user_operations import Drain, cordon
+from chaos.lab.recorded.parser import parse
+from chaos.lab.recorded.user_operations import Drain, cordon
 from tests.kit.labtrace import Lines, Step, bare, edit, pod_of, record, spec
 from tests.kit.simkit import VICTIM, with_priorities
+from tools.replay.play import replay
 
 OTHER, THIRD = "ra-worker2", "ra-worker3"
 ALL = ("ra-control-plane", VICTIM, OTHER, THIRD)

@@ -9,13 +9,13 @@ import pytest
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import name_of, namespace_of
-from chaos.lab.replay.compare import compare
-from chaos.lab.replay.initial_objects import volume_histories
-from chaos.lab.replay.parser import parse
-from chaos.lab.replay.play import play, replay
+from chaos.lab.recorded.parser import parse
 from chaos.lab.spec import ControllerSpec
 from tests.kit.labtrace import Lines, Step, pod_of, record, spec
 from tests.kit.simkit import VICTIM
+from tools.replay.compare import compare
+from tools.replay.play import play, replay
+from tools.replay.states import volume_histories
 
 
 def _force_delete(cluster: Cluster) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chaos.lab.apiserver.store import Change
 from chaos.lab.objects import name_of
-from chaos.lab.replay.recording import to_epoch
+from chaos.lab.recorded.recording import to_epoch
 from tests.kit.lab_host import EtcdLab
 
 SEEDS = range(1, 6)

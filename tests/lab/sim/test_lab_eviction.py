@@ -12,7 +12,7 @@ from chaos.lab.apiserver.eviction import BudgetBusy
 from chaos.lab.apiserver.registry import ForbiddenError
 from chaos.lab.apiserver.store import ConflictError, NotFoundError, clone
 from chaos.lab.cluster import Cluster
-from chaos.lab.replay.user_operations import Drain
+from chaos.lab.recorded.user_operations import Drain
 from tests.kit.simkit import Object, events, run, spec, started, workload
 
 

@@ -10,7 +10,7 @@ from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import name_of, node_of
-from chaos.lab.replay.user_operations import cordon
+from chaos.lab.recorded.user_operations import cordon
 from chaos.lab.spec import LabSpec, NodeSpec
 from tests.kit.simkit import Object, events, run, workload
 

@@ -19,7 +19,6 @@ from markdown_it import MarkdownIt
 from chaos.core import registry
 from chaos.core.action import ProofStatus
 from chaos.core.errors import PluginError
-from chaos.core.legacy import decode_result
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import ValueLimit
@@ -272,7 +271,7 @@ def test_json_has_the_deprecated_keys_of_0_1_0(recorded: Made) -> None:
     unproven = msgspec.structs.replace(recorded[0].steps[0], proof_status=ProofStatus.UNPROVEN)
     changed = msgspec.structs.replace(recorded[0], steps=(unproven,))
     assert json.loads(json_.render(changed, recorded[1]))["steps"][0]["shown"] == "not shown"
-    assert decode_result(json_.render(changed, recorded[1]).encode()) == changed
+    assert msgspec.json.decode(json_.render(changed, recorded[1]), type=RunResult) == changed
     assert document["hypothesis"][2]["assumed"] == document["hypothesis"][2]["assumed_facts"] == ["a=40s"]
 
 
@@ -297,7 +296,7 @@ def test_json_has_limits_only_where_there_are_any(recorded: Made) -> None:
         ],
         *(None for _ in others),
     ]
-    assert decode_result(text.encode()) == limited
+    assert msgspec.json.decode(text, type=RunResult) == limited
 
 
 class _EntryPoint:

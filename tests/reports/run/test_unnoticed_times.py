@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
-from chaos.core.legacy import decode_result
 from chaos.core.result import RunResult, Unnoticed
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Timeline
@@ -36,7 +36,7 @@ def test_the_result_has_it_with_its_evidence(cut: tuple[RunResult, Timeline]) ->
     (each,) = json.loads(text)["unnoticed"]
     assert (each["node"], each["is_over"], each["was_ready"], each["pods"]) == ("rb-worker", True, True, 11)
     assert {str(seq) for seq in each["evidence"]} <= set(json.loads(text)["resolved"])
-    assert decode_result(text.encode()).unnoticed == cut[0].unnoticed
+    assert msgspec.json.decode(text, type=RunResult).unnoticed == cut[0].unnoticed
 
 
 def test_the_page_has_a_card_and_the_stretch(cut: tuple[RunResult, Timeline]) -> None:

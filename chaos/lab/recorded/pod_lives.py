@@ -14,7 +14,7 @@ from statistics import mean
 from typing import Any
 
 from chaos.lab.objects import Object, condition, is_active, is_deleting, node_of, uid_of
-from chaos.lab.replay.recording import Observation, Recording, event_time, to_epoch
+from chaos.lab.recorded.recording import Observation, Recording, event_time, to_epoch
 from chaos.lab.snapshot.restored import owner_of
 
 _LOST = ("Unknown", "ContainerStatusUnknown")

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from chaos.lab.apiserver.admission import InvalidError
 from chaos.lab.node.logind import Kind, LogindError
 from chaos.lab.node.network import FAMILIES
-from chaos.lab.objects import name_of, namespace_of
-from chaos.lab.replay.external_writes import API
-from chaos.lab.replay.implied import is_lost_after
-from chaos.lab.replay.recorded_choices import condition_time, eviction_times, first_round, last_short, rejections_after
-from chaos.lab.replay.recording import NotReplayedError, Operation, Recording
-from chaos.lab.replay.session import ReplaySession
-from chaos.lab.replay.user_operations import USER_OPERATIONS, Drain
+from chaos.lab.objects import name_of
+from chaos.lab.recorded.build import Session
+from chaos.lab.recorded.external_writes import API
+from chaos.lab.recorded.recording import NotReplayedError, Operation, Recording
+from chaos.lab.recorded.user_operations import USER_OPERATIONS, Drain
 from chaos.lab.spec import SpecError, parse_duration
 
-_OperationFunc = Callable[[ReplaySession, Operation], object]
+OperationFunc = Callable[[Session, Operation], object]
 _POWER_ON_POLL = 0.2  # seconds between checks whether a machine is off and can be switched on
 _START_WINDOW = 120.0  # seconds in which a kubelet starts
-_RESTART_WINDOW = 5.0  # seconds from a kubelet's restart to its return
-_Pressure = Literal["memory", "disk", "pid"]
-_PRESSURES: tuple[_Pressure, ...] = ("memory", "disk", "pid")
+RESTART_WINDOW = 5.0  # seconds from a kubelet's restart to its return
+Pressure = Literal["memory", "disk", "pid"]
+PRESSURES: tuple[Pressure, ...] = ("memory", "disk", "pid")
 _FORCE = re.compile(r"--force\b|(?<=[ -])f(?=f?\b)")
 _MINUTES = re.compile(r"\+(\d+)\b")
 
 
 def drop_unsupported(recording: Recording) -> None:
     """Drop operations that the lab does not simulate, and those on unknown nodes; each is a finding."""
-    known = {API, *_HOST, *_CLUSTER, *USER_OPERATIONS}
+    known = {API, *OPERATIONS}
     nodes = {name_of(node) for node in recording.initial_objects("nodes")}
     supported = []
     for item in recording.operations:
@@ -45,23 +44,25 @@ def drop_unsupported(recording: Recording) -> None:
         recording.add_finding("nothing was done to the cluster: the recording has no actions that are replayed")
 
 
-def execute(session: ReplaySession, operation: Operation) -> None:
-    """Execute an operation now, on the lab's clock; a finding if the lab cannot."""
+def execute(
+    session: Session, operation: Operation, functions: Mapping[str, OperationFunc] = MappingProxyType({})
+) -> None:
+    """Execute an operation now, on the lab's clock, by its function in OPERATIONS; a finding if the lab cannot.
+
+    ``functions`` are used in place of those.
+    """
     if operation.action == API:
         return  # module external_writes infers the changes from the objects
-    function = _HOST.get(operation.action) or _CLUSTER.get(operation.action) or USER_OPERATIONS[operation.action]
+    function = functions.get(operation.action) or OPERATIONS[operation.action]
     try:
         function(session, operation)
     except (InvalidError, SpecError, NotReplayedError) as error:
         session.recording.add_finding(f"action {operation.action} is not replayed: {error}")
 
 
-def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None:
+def _shut_down(session: Session, operation: Operation, kind: Kind) -> None:
     """Shut down by logind, or by PID 1 where logind does not run. logind refuses during a shutdown."""
     machine = session.machine(operation)
-    rejections = rejections_after(session.recording, operation)
-    if rejections is not None and session.follows_chance:
-        machine.kubelet.choose_rejections(rejections)
     force = 2 if operation.params.get("force") else len(_FORCE.findall(operation.command))
     if force > 1:
         machine.power_off()  # systemctl(1): neither units nor file systems
@@ -75,16 +76,12 @@ def _shut_down(session: ReplaySession, operation: Operation, kind: Kind) -> None
         return  # the recorded logind refused too; its consequences are compared
 
 
-def _prepare_for_shutdown(session: ReplaySession, operation: Operation) -> None:
+def _prepare_for_shutdown(session: Session, operation: Operation) -> None:
     active = operation.params.get("active", "true" in operation.command or not operation.command)
-    machine = session.machine(operation)
-    lost = is_lost_after(session.recording, operation)
-    if lost is not None and session.follows_chance:
-        machine.kubelet.choose_lock_loss(lost)
-    machine.logind.emit_prepare_for_shutdown(bool(active))
+    session.machine(operation).logind.emit_prepare_for_shutdown(bool(active))
 
 
-def _schedule(session: ReplaySession, operation: Operation) -> None:
+def _schedule(session: Session, operation: Operation) -> None:
     delay = operation.params.get("delay") or operation.params.get("in") or operation.params.get("after")
     minutes = _MINUTES.search(operation.command)
     if not isinstance(delay, str) and not minutes:
@@ -94,18 +91,18 @@ def _schedule(session: ReplaySession, operation: Operation) -> None:
     session.machine(operation).logind.schedule(operation.params.get("kind", kind), operation.t + wait)
 
 
-def _partition(session: ReplaySession, operation: Operation) -> None:
+def _partition(session: Session, operation: Operation) -> None:
     if operation.params.get("from", "control-plane") not in ("control-plane", "everything-but-us"):
         raise NotReplayedError(f"the lab does not simulate a partition from {operation.params['from']}")
     session.machine(operation).partition(operation.params.get("families") or FAMILIES)
 
 
-def _hard_reboot(session: ReplaySession, operation: Operation) -> None:
+def _hard_reboot(session: Session, operation: Operation) -> None:
     session.machine(operation).power_off()
     _schedule_power_on(session, operation)
 
 
-def _reboot(session: ReplaySession, operation: Operation) -> None:
+def _reboot(session: Session, operation: Operation) -> None:
     """Reboot such that the kubelet starts at the recorded time: the duration of a boot is not a mechanism."""
     if any(at > operation.t for at in session.recording.kubelet_starts(operation.node)):
         _shut_down(session, operation, "poweroff")
@@ -114,7 +111,7 @@ def _reboot(session: ReplaySession, operation: Operation) -> None:
         _shut_down(session, operation, "reboot")
 
 
-def _power_on(session: ReplaySession, operation: Operation) -> None:
+def _power_on(session: Session, operation: Operation) -> None:
     """Power on such that the kubelet starts at the recorded time; a machine that is still running ignores it."""
     if any(at > operation.t for at in session.recording.kubelet_starts(operation.node)):
         _schedule_power_on(session, operation)
@@ -122,7 +119,7 @@ def _power_on(session: ReplaySession, operation: Operation) -> None:
         session.machine(operation).power_on()
 
 
-def _schedule_power_on(session: ReplaySession, operation: Operation) -> None:
+def _schedule_power_on(session: Session, operation: Operation) -> None:
     sim, machine = session.cluster.sim, session.machine(operation)
     boot = machine.spec.boot_seconds
     starts = session.recording.kubelet_starts(operation.node)
@@ -137,86 +134,55 @@ def _schedule_power_on(session: ReplaySession, operation: Operation) -> None:
     sim.at(max(sim.now, kubelet_start - boot), press_power_button)
 
 
-def _kubelet_restart(session: ReplaySession, operation: Operation) -> None:
-    """Restart the kubelet. During a shutdown, where the new process may be too late, only if it reported Ready."""
-    machine, recording = session.machine(operation), session.recording
-    if not (machine.logind.preparing_for_shutdown and session.follows_chance):
-        machine.kubelet.restart()
-        return
-    machine.kubelet.stop()
-    end = operation.t + _RESTART_WINDOW
-    starts = [at for at in recording.kubelet_starts(operation.node) if operation.t < at <= end]
-    if starts and any(starts[0] <= at <= end for at in recording.kubelet_events(operation.node, "NodeReady")):
-        session.cluster.sim.at(starts[0], _start_if_on, session, operation)
-
-
-def _kubelet_start(session: ReplaySession, operation: Operation) -> None:
+def _kubelet_start(session: Session, operation: Operation) -> None:
     """Start the kubelet at the recorded time: a busy machine takes long, and that is no mechanism."""
     starts = session.recording.kubelet_starts(operation.node)
     ends = [item.t for item in session.recording.operations if item.node == operation.node and item.t > operation.t]
     end = min(ends, default=operation.t + _START_WINDOW)
-    at = next((at for at in starts if operation.t + _RESTART_WINDOW < at <= end), None)
+    at = next((at for at in starts if operation.t + RESTART_WINDOW < at <= end), None)
     if at is not None:
-        session.cluster.sim.at(at, _start_if_on, session, operation)
+        session.cluster.sim.at(at, start_if_on, session, operation)
     else:
-        _start_if_on(session, operation)
+        start_if_on(session, operation)
 
 
-def _start_if_on(session: ReplaySession, operation: Operation) -> None:
+def start_if_on(session: Session, operation: Operation) -> None:
+    """Start the kubelet if the machine is on."""
     if session.machine(operation).state == "on":
         session.machine(operation).kubelet.start()
 
 
-def _runtime_restart(session: ReplaySession, operation: Operation) -> None:
+def _runtime_restart(session: Session, operation: Operation) -> None:
     session.machine(operation).runtime.stop_service()
     session.machine(operation).runtime.start_service()
 
 
-def _thaw(session: ReplaySession, operation: Operation) -> None:
+def _thaw(session: Session, operation: Operation) -> None:
     machine = session.machine(operation)
     if machine.kubelet.is_frozen:
         machine.kubelet.thaw()
 
 
-def _end_pressure(kind: _Pressure) -> _OperationFunc:
+def _end_pressure(kind: Pressure) -> OperationFunc:
     return lambda session, operation: session.machine(operation).pressure.discard(kind)
 
 
-def _begin_pressure(kind: _Pressure) -> _OperationFunc:
-    """Make a resource short such that the kubelet notices it, reports it and stops noticing it as recorded."""
-
-    def apply(session: ReplaySession, operation: Operation) -> None:
-        machine, recording, sim = session.machine(operation), session.recording, session.cluster.sim
-        noticed, reported = (when(recording, operation, kind) for when in (first_round, condition_time))
-        if noticed is None or reported is None or not session.follows_chance:
-            machine.pressure.add(kind)
-            return
-        sim.at(noticed, machine.pressure.add, kind)
-        sim.at(noticed, machine.kubelet.observe_pressure)
-        sim.at(reported, machine.kubelet.report_node)
-        end = last_short(recording, operation, kind)
-        if end is None and isinstance(operation.params.get("duration"), str):
-            end = operation.t + parse_duration(operation.params["duration"])
-        if end is not None:
-            sim.at(max(end, noticed), machine.pressure.discard, kind)
-
-    return apply
+def _begin_pressure(kind: Pressure) -> OperationFunc:
+    return lambda session, operation: session.machine(operation).pressure.add(kind)
 
 
-def _drain(session: ReplaySession, operation: Operation) -> None:
+def drain(session: Session, operation: Operation) -> Drain:
+    """Begin to drain the node."""
     timeout = parse_duration(str(operation.params.get("timeout", "0")))
-    evicted = eviction_times(session.recording, operation.t)
-    drain = Drain(session.cluster, operation.node, timeout, force=True)
-    if session.follows_chance:
-        drain.order = lambda pod: evicted.get((namespace_of(pod), name_of(pod)), float("inf"))
+    return Drain(session.cluster, operation.node, timeout, force=True)
 
 
-def _exit(session: ReplaySession, operation: Operation) -> None:
+def _exit(session: Session, operation: Operation) -> None:
     for uid in _uids(session, operation):
         session.machine(operation).runtime.end(uid, operation.params["code"])
 
 
-def _set_readiness(session: ReplaySession, operation: Operation) -> None:
+def _set_readiness(session: Session, operation: Operation) -> None:
     """Let the probes of a pod that runs fail, or succeed again."""
     machine = session.machine(operation)
     for uid in _uids(session, operation):
@@ -225,13 +191,13 @@ def _set_readiness(session: ReplaySession, operation: Operation) -> None:
         machine.kubelet.report_pod(uid)
 
 
-def _uids(session: ReplaySession, operation: Operation) -> list[str]:
+def _uids(session: Session, operation: Operation) -> list[str]:
     """UIDs of the pod's containers in the runtime; that of a static pod is not its mirror's."""
     names = session.machine(operation).runtime.names
     return [uid for uid, pod in names.items() if pod == operation.params["pod"]]
 
 
-_HOST: dict[str, _OperationFunc] = {
+_HOST: dict[str, OperationFunc] = {
     "poweroff": lambda session, operation: _shut_down(session, operation, "poweroff"),
     "reboot": _reboot,
     "hard-reboot": _hard_reboot,
@@ -244,7 +210,7 @@ _HOST: dict[str, _OperationFunc] = {
     "cancel-shutdown": lambda session, operation: session.machine(operation).logind.cancel_scheduled(),
     "kubelet-stop": lambda session, operation: session.machine(operation).kubelet.stop(),
     "kubelet-start": _kubelet_start,
-    "kubelet-restart": _kubelet_restart,
+    "kubelet-restart": lambda session, operation: session.machine(operation).kubelet.restart(),
     "kubelet-kill": lambda session, operation: session.machine(operation).kubelet.kill(),
     "kubelet-freeze": lambda session, operation: session.machine(operation).kubelet.freeze(),
     "kubelet-thaw": _thaw,
@@ -253,15 +219,17 @@ _HOST: dict[str, _OperationFunc] = {
     "runtime-restart": _runtime_restart,
     "dbus-restart": lambda session, operation: session.machine(operation).logind.restart_bus(),
     "logind-restart": lambda session, operation: session.machine(operation).logind.restart(),
-    **{f"{kind}-pressure": _begin_pressure(kind) for kind in _PRESSURES},
-    **{f"{kind}-available": _end_pressure(kind) for kind in _PRESSURES},
+    **{f"{kind}-pressure": _begin_pressure(kind) for kind in PRESSURES},
+    **{f"{kind}-available": _end_pressure(kind) for kind in PRESSURES},
     "network-unavailable": lambda session, operation: session.machine(operation).report_network(False),
     "network-available": lambda session, operation: session.machine(operation).report_network(True),
     "clock-skew": lambda _session, _operation: None,  # no controller reads a node's clock (facts 5.2)
     "partition": _partition,
     "heal": lambda session, operation: session.machine(operation).heal(),
 }
-_CLUSTER: dict[str, _OperationFunc] = {
-    "drain": _drain,
+OPERATIONS: Mapping[str, OperationFunc] = {
+    **_HOST,
+    **USER_OPERATIONS,
+    "drain": drain,
     "controller-manager-restart": lambda session, _operation: session.cluster.controllers.restart(),
 }

@@ -23,15 +23,14 @@ from chaos.lab.objects import (
     node_of,
     uid_of,
 )
-from chaos.lab.replay.build import add_behaviour
-from chaos.lab.replay.external_writes import user_taints
-from chaos.lab.replay.initial_objects import with_template
-from chaos.lab.replay.recording import Operation
-from chaos.lab.replay.session import ReplaySession
+from chaos.lab.recorded.build import Session, add_behaviour
+from chaos.lab.recorded.external_writes import user_taints
+from chaos.lab.recorded.recording import Operation
+from chaos.lab.recorded.templates import with_template
 from chaos.lab.snapshot.restored import owner_of
 
 
-def apply_user_fields(session: ReplaySession, obj: Object) -> None:
+def apply_user_fields(session: Session, obj: Object) -> None:
     """Copy the fields that users set, taints, labels and unschedulable, to the lab's Node."""
     current = session.cluster.store.get("nodes", "", name_of(obj))
     if current is None:
@@ -46,7 +45,7 @@ def apply_user_fields(session: ReplaySession, obj: Object) -> None:
     session.cluster.update_object("nodes", new)
 
 
-def _create(session: ReplaySession, operation: Operation) -> None:
+def _create(session: Session, operation: Operation) -> None:
     cluster, plural = session.cluster, operation.params["plural"]
     obj = with_template(plural, operation.params["object"], session.recording)
     if obj is None:
@@ -58,7 +57,7 @@ def _create(session: ReplaySession, operation: Operation) -> None:
         cluster.create_object(plural, new)
 
 
-def _update(session: ReplaySession, operation: Operation) -> None:
+def _update(session: Session, operation: Operation) -> None:
     plural = operation.params["plural"]
     obj = with_template(plural, operation.params["object"], session.recording)
     if obj is None:
@@ -69,7 +68,7 @@ def _update(session: ReplaySession, operation: Operation) -> None:
         session.cluster.update_object(plural, new)
 
 
-def _delete(session: ReplaySession, operation: Operation) -> None:
+def _delete(session: Session, operation: Operation) -> None:
     """Delete with the recorded grace period; the comparison reports an object that the lab lacks."""
     plural = operation.params["plural"]
     current = _counterpart(session, operation)
@@ -77,7 +76,7 @@ def _delete(session: ReplaySession, operation: Operation) -> None:
         session.cluster.delete_object(plural, namespace_of(current), name_of(current), operation.params.get("grace"))
 
 
-def _evict(session: ReplaySession, operation: Operation, attempt: int = 1) -> None:
+def _evict(session: Session, operation: Operation, attempt: int = 1) -> None:
     """Evict; the comparison reports a refusal by the lab, as the recorded eviction succeeded."""
     current = _counterpart(session, operation)
     if current is None:
@@ -91,7 +90,7 @@ def _evict(session: ReplaySession, operation: Operation, attempt: int = 1) -> No
         return
 
 
-def _set_finalizers(session: ReplaySession, operation: Operation) -> None:
+def _set_finalizers(session: Session, operation: Operation) -> None:
     current = _counterpart(session, operation)
     if current is not None:
         new: Object = clone(current)
@@ -99,7 +98,7 @@ def _set_finalizers(session: ReplaySession, operation: Operation) -> None:
         session.cluster.update_object("pods", new)
 
 
-def _counterpart(session: ReplaySession, operation: Operation) -> Object | None:
+def _counterpart(session: Session, operation: Operation) -> Object | None:
     """Object of the same name; for a pod with a generated name, else an active pod of its owner on its node."""
     plural, obj, store = operation.params["plural"], operation.params["object"], session.cluster.store
     current = store.get(plural, namespace_of(obj), name_of(obj))
@@ -109,7 +108,7 @@ def _counterpart(session: ReplaySession, operation: Operation) -> Object | None:
     return next((pod for pod in candidates if node_of(pod) == node_of(obj) and is_active(pod)), None)
 
 
-USER_OPERATIONS: dict[str, Callable[[ReplaySession, Operation], None]] = {
+USER_OPERATIONS: dict[str, Callable[[Session, Operation], None]] = {
     "user-create": _create,
     "user-update": _update,
     "user-delete": _delete,

@@ -13,12 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 from chaos.lab.objects import (
-    NOT_READY,
-    UNREACHABLE,
     Object,
-    condition,
-    condition_status,
-    has_taint,
     is_deleting,
     name_of,
     namespace_of,
@@ -29,12 +24,9 @@ PLURALS = (
     "priorityclasses", "poddisruptionbudgets", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs",
     "nodes", "pods", "leases", "events", "persistentvolumes", "persistentvolumeclaims", "volumeattachments",
 )  # fmt: skip
-_HALF_SECOND = 0.5
+HALF_SECOND = 0.5
 _BOOT = 2.0  # seconds; as short as that of a container, so that the kubelet can start as soon as it did
 _LATE_EVENT = 2.0  # seconds from an event to its receipt
-_LATE_PASS = 1.0  # seconds from a pass to the receipt of what it wrote
-_QUEUE_DELAY = 0.05  # seconds; mean delay of a node in the NoExecute queue
-_CENSUS = ("RegisteredNode", "RemovingNode")
 _ON_NODE = re.compile(r"on node (\S+),")
 
 
@@ -170,60 +162,12 @@ class Recording:
         result = [item for item in self.observations["nodes"] if item.t <= t and name_of(item.object) == name]
         return result[-1].object if result and result[-1].type != "DELETED" else None
 
-    def monitor_pass(self) -> float | None:
-        """Time of a pass of the node lifecycle controller; None if the recording shows none.
-
-        Only its passes make a node Unknown or remove NoExecute taints (facts 5.2, 5.4). The next best sign is a taint
-        added to a node that is not Ready, delayed by a queue that is polled every 100 ms. Else it is the event of a
-        node that came or went.
-        """
-        before: dict[str, Object] = {}
-        queued: float | None = None
-        for item in self.observations["nodes"]:
-            new, old = item.object, before.get(name_of(item.object))
-            if old is not None and _is_monitor_write(old, new):
-                return _pass_time(item)
-            if old is not None and queued is None and _has_no_execute_taint(new) and not _has_no_execute_taint(old):
-                queued = item.t - _QUEUE_DELAY
-            before[name_of(new)] = new
-        return queued if queued is not None else self._first_census()
-
-    def _first_census(self) -> float | None:
-        """Time of the first pass that found a node new or gone; None if none was."""
-        changed = {name_of(item.object) for item in self.observations["nodes"] if item.type in ("ADDED", "DELETED")}
-        for item in self.observations["events"]:
-            about = item.object.get("involvedObject") or {}
-            if item.type == "ADDED" and item.object.get("reason") in _CENSUS and about.get("name") in changed:
-                return event_time(item)
-        return None
-
 
 def event_time(event: Observation) -> float:
     """Time of receipt, or of the event itself, which has whole seconds, if that is long before."""
     at = event.object.get("lastTimestamp") or event.object.get("firstTimestamp")
-    own = to_epoch(at) + _HALF_SECOND if at else event.t
+    own = to_epoch(at) + HALF_SECOND if at else event.t
     return own if event.t - own > _LATE_EVENT else event.t
-
-
-def _pass_time(item: Observation) -> float:
-    """Time of the pass that wrote this: of receipt, or that which the pass itself wrote, if it came late."""
-    ready = condition(item.object, "Ready") or {}
-    if ready.get("status") != "Unknown" or not ready.get("lastTransitionTime"):
-        return item.t
-    own = to_epoch(ready["lastTransitionTime"]) + _HALF_SECOND
-    return own if item.t - own > _LATE_PASS else item.t
-
-
-def _is_monitor_write(old: Object, new: Object) -> bool:
-    statuses = [condition_status(node, "Ready") for node in (old, new)]
-    if statuses[0] != "Unknown" and statuses[1] == "Unknown":
-        return True
-    return statuses[1] == "True" and _has_no_execute_taint(old) and not _has_no_execute_taint(new)
-
-
-def _has_no_execute_taint(node: Object) -> bool:
-    """Whether the node has a NoExecute taint for its condition."""
-    return any(has_taint(node, key, "NoExecute") for key in (NOT_READY, UNREACHABLE))
 
 
 def to_epoch(text: str) -> float:

@@ -25,7 +25,7 @@ from chaos.lab.objects import (
     taints_of,
     uid_of,
 )
-from chaos.lab.replay.recording import Observation, Operation, Recording, to_epoch
+from chaos.lab.recorded.recording import Observation, Operation, Recording, to_epoch
 
 _OWNERS = (
     "priorityclasses",

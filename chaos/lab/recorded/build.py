@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any
 
@@ -12,9 +13,11 @@ from chaos.lab.apiserver.admission import PREFIX, InvalidError
 from chaos.lab.apiserver.store import clone
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.workload import new_revision, revision_of
-from chaos.lab.node.kubelet.static_pods import is_mirror
+from chaos.lab.node.kubelet.static_pods import MANIFESTS, is_mirror, read_manifests
+from chaos.lab.node.machine import Machine
 from chaos.lab.objects import (
     Object,
+    condition_status,
     controller_of,
     is_deleting,
     is_terminal,
@@ -24,16 +27,9 @@ from chaos.lab.objects import (
     node_of,
     uid_of,
 )
-from chaos.lab.replay.implied import has_logind, is_cancelled, lost_after_cancel
-from chaos.lab.replay.initial_objects import (
-    TEMPLATE_KINDS,
-    create_priority_classes,
-    disables_forced_detach,
-    load_volumes,
-    with_template,
-)
-from chaos.lab.replay.recording import Recording, ReplayError, to_epoch
-from chaos.lab.replay.session import restore_static_pod
+from chaos.lab.recorded.implied import has_lock_initially, is_cancelled
+from chaos.lab.recorded.recording import Operation, Recording, ReplayError, to_epoch
+from chaos.lab.recorded.templates import TEMPLATE_KINDS, create_priority_classes, load_volumes, with_template
 from chaos.lab.snapshot.restored import (
     adapt_pod,
     adapt_template,
@@ -53,6 +49,20 @@ _CANCELS = 257  # the first systemd that cancels a shutdown in flight (facts 1.7
 _ADOPTION_TIME = 2.0  # seconds after which the kubelets have adopted their pods
 _FINAL_DELETION_DELAY = 0.1
 _CAPACITY_RESOURCES = ("cpu", "memory", "pods")
+_MIRROR = "kubernetes.io/config.mirror"
+_FIELDS = ("containers", "priority", "priorityClassName", "terminationGracePeriodSeconds", "hostNetwork")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A simulated cluster, and the recording whose operations are done to it."""
+
+    cluster: Cluster
+    recording: Recording
+
+    def machine(self, operation: Operation) -> Machine:
+        """Machine of an operation's node."""
+        return self.cluster.machines[operation.node]
 
 
 def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
@@ -64,8 +74,7 @@ def lab_spec(recording: Recording, start: float, seed: int = 1) -> LabSpec:
         spec = LabSpec(
             nodes=[_node(node, recording) for node in recording.initial_objects("nodes")],
             kubernetes=versions.nearest_version(str(meta.get("kubernetes") or "")),
-            controllers=control_plane(meta, {"disableForceDetachOnTimeout": disables_forced_detach(recording)}),
-            inhibitor_lost_after_cancel=lost_after_cancel(recording),
+            controllers=control_plane(meta, {}),
             seed=seed,
             start=start,
             namespaces=sorted({*DEFAULT_NAMESPACES, *namespaces}),
@@ -84,7 +93,7 @@ def _node(node: Object, recording: Recording) -> NodeSpec:
         zone=zone_of(node),
         labels=dict(labels_of(node)),
         boot_seconds=recording.boot_seconds(name),
-        logind=has_logind(recording, name),
+        logind=has_lock_initially(recording, name) is not False,
         capacity={key: str(value) for key, value in allocatable.items() if key in _CAPACITY_RESOURCES},
     )
     set_grace(spec, recording.configs.get(name, {}))
@@ -110,12 +119,27 @@ def load_objects(cluster: Cluster, recording: Recording) -> None:
         cluster.controllers.daemon_sets.record_failures(owner, node, times)
     for pod in recording.initial_objects("pods"):
         new = add_behaviour("pods", pod, recording)
-        restore_static_pod(cluster, new)
+        _restore_static_pod(cluster, new)
         cluster.store.create("pods", new)
         machine = cluster.machines.get(node_of(new))
         if machine is not None and new["status"].get("phase") == "Running" and not is_mirror(new):
             machine.runtime.start(new)
             mount_volumes(cluster, new)
+
+
+def _restore_static_pod(cluster: Cluster, mirror: Object) -> None:
+    """Write the manifest of a restored mirror pod that is Ready; the mirror names it. Others stay as they are."""
+    machine = cluster.machines.get(node_of(mirror))
+    if machine is None or not is_mirror(mirror) or condition_status(mirror, "Ready") != "True":
+        return
+    name = name_of(mirror).removesuffix(f"-{machine.name}")
+    spec: dict[str, Any] = {key: mirror["spec"][key] for key in _FIELDS if mirror["spec"].get(key) is not None}
+    notes = {key: value for key, value in mirror["metadata"]["annotations"].items() if not key.startswith("kubernetes")}
+    metadata = {"name": name, "namespace": namespace_of(mirror), "annotations": notes}
+    text = msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}).decode()
+    path = f"{MANIFESTS}{name}.yaml"
+    machine.files[path] = text
+    mirror["metadata"]["annotations"][_MIRROR] = read_manifests({path: text}, machine.name)[0]["metadata"]["uid"]
 
 
 def _create_owners(cluster: Cluster, recording: Recording) -> None:

@@ -30,7 +30,7 @@ from chaos.lab.objects import (
     taints_of,
     uid_of,
 )
-from chaos.lab.replay.recording import Observation, Operation, Recording, event_time
+from chaos.lab.recorded.recording import Observation, Operation, Recording, event_time
 from chaos.lab.snapshot.restored import owner_of
 
 CONDITIONS = {"memory": "MemoryPressure", "disk": "DiskPressure", "pid": "PIDPressure"}

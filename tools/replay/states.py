@@ -1,10 +1,10 @@
-"""State histories of nodes, and of pods by identity. Pure: no clock, no lab."""
+"""State histories of nodes, of volumes, and of pods by identity. Pure: no clock, no lab."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,13 +14,14 @@ from chaos.lab.objects import (
     condition_status,
     controller_of,
     is_active,
+    is_deleting,
     labels_of,
     name_of,
     namespace_of,
     node_of,
     uid_of,
 )
-from chaos.lab.replay.recording import Observation
+from chaos.lab.recorded.recording import Observation
 from chaos.lab.snapshot.restored import owner_of
 
 MERGE_WINDOW = 1.0  # seconds; changes this close together count as one state
@@ -256,3 +257,44 @@ def _required_node(pod: Object) -> str:
         for field_ in term.get("matchFields") or []:
             return str(field_["values"][0])
     return ""
+
+
+def volume_histories(observations: dict[str, list[Observation]]) -> dict[str, StateHistory]:
+    """Histories of volumes, claims and attachments; volumes by claim, as the names of provisioned ones are random."""
+    histories: dict[str, StateHistory] = {}
+    claims = {
+        name_of(item.object): _claim_of(item.object)
+        for item in observations.get("persistentvolumes", [])
+        if item.object["spec"].get("claimRef")
+    }
+    for item, key, node, volume, state in _states(observations, claims):
+        history = histories.setdefault(key, StateHistory(key, key, node, key, volume))
+        history.removed_at = item.t if item.type == "DELETED" else None
+        if item.type != "DELETED":
+            history.add(item.t, state)
+    return {key: history for key, history in histories.items() if history.transitions}
+
+
+def _states(
+    observations: dict[str, list[Observation]], claims: dict[str, str]
+) -> Iterator[tuple[Observation, str, str, str, VolumeState | AttachmentState]]:
+    """Each observation with its history's key, the node, the volume's name or claim, and the state."""
+    for item in observations.get("persistentvolumes", []):
+        name = claims.get(name_of(item.object), name_of(item.object))
+        phase = (item.object.get("status") or {}).get("phase", "")
+        yield item, f"volume of {name}", "", name, VolumeState(phase)
+    for item in observations.get("persistentvolumeclaims", []):
+        name = f"{namespace_of(item.object)}/{name_of(item.object)}"
+        phase = (item.object.get("status") or {}).get("phase", "")
+        yield item, f"claim {name}", "", name, VolumeState(phase)
+    for item in observations.get("volumeattachments", []):
+        spec, status = item.object["spec"], item.object.get("status") or {}
+        volume = spec["source"].get("persistentVolumeName", "")
+        name, node = claims.get(volume, volume), spec["nodeName"]
+        state = AttachmentState(bool(status.get("attached")), is_deleting(item.object))
+        yield item, f"attachment of {name} to {node}", node, name, state
+
+
+def _claim_of(volume: Object) -> str:
+    reference = volume["spec"]["claimRef"]
+    return f"{reference['namespace']}/{reference['name']}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chaos.lab.replay.recording import Recording
-from chaos.lab.replay.states import AttachmentState, NodeState, PodState, StateHistory
+from chaos.lab.recorded.recording import Recording
 from chaos.lab.spec import ControllerSpec
+from tools.replay.states import AttachmentState, NodeState, PodState, StateHistory
 
 _RENEW = 10.4  # period of Lease renewals and status syncs: 10 to 10.4 s (facts 5.1)
 _RUNTIME = 5.0  # period of the kubelet's container runtime checks (facts 5.1)

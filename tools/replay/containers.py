@@ -1,143 +1,30 @@
-"""The lab on which a recording is replayed, with the machines that it repeats.
-
-Static pods of a recording: their manifests on the machines, so that the lab's kubelets run them.
-Kubelets of the lab that register nodes as slowly as recorded ones: what was ready last, and when, was chance.
+"""Kubelets of the lab that register nodes as slowly as recorded ones: what was ready last, and when, was chance.
 Containers of the lab that start and end as those of the recorded pods that they stand for.
 """
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
-
-import msgspec
 
 from chaos.lab.cluster import Cluster
 from chaos.lab.node.kubelet.apiserver_link import MESSAGES, Registration
 from chaos.lab.node.kubelet.runtime import Behaviour, Runtime, behaviour_of
-from chaos.lab.node.kubelet.static_pods import MANIFESTS, is_mirror, read_manifests
-from chaos.lab.node.machine import Machine
+from chaos.lab.node.kubelet.static_pods import is_mirror
 from chaos.lab.objects import (
     Object,
     claims_of,
     condition,
-    condition_status,
     controller_of,
     name_of,
     namespace_of,
     node_of,
     uid_of,
 )
-from chaos.lab.replay.pod_lives import INFERRED, PodLife, longest_sleep, pod_lives
-from chaos.lab.replay.recording import Observation, Operation, Recording, Stall
-from chaos.lab.replay.states import MERGE_WINDOW
-from chaos.lab.sim import SimClock, Timer
+from chaos.lab.recorded.pod_lives import INFERRED, PodLife, longest_sleep, pod_lives
+from chaos.lab.recorded.recording import Observation, Recording
 from chaos.lab.snapshot.restored import owner_of
-from chaos.lab.spec import LabSpec
-
-
-class StallingCluster(Cluster):
-    """A cluster whose control plane stands still at these times, and then does only what is due at ``steps``."""
-
-    def __init__(self, spec: LabSpec, stalls: list[Stall], steps: list[float]) -> None:
-        super().__init__(spec)
-        for at in steps:
-            if any(stall.begin < at < stall.end for stall in stalls):
-                self.sim.at(at, self._clock.step)
-        for stall in stalls:
-            self.sim.at(stall.begin, self._clock.stall)
-            if stall.end < math.inf:
-                self.sim.at(stall.end, self._clock.resume)
-
-    def _controllers_clock(self) -> SimClock:
-        self._clock = StallingClock(self.sim)
-        return self._clock
-
-
-@dataclass(frozen=True, slots=True)
-class ReplaySession:
-    """A simulated cluster, and the recording to replay on it.
-
-    ``follows_chance``: what was chance in the recorded cluster is repeated.
-    """
-
-    cluster: Cluster
-    recording: Recording
-    follows_chance: bool = True
-
-    def machine(self, operation: Operation) -> Machine:
-        """Machine of an operation's node."""
-        return self.cluster.machines[operation.node]
-
-
-class StallingClock(SimClock):
-    """Sets its timers on ``base``. Those that are due while it is stalled run, in this order, when the stall ends."""
-
-    def __init__(self, base: SimClock) -> None:
-        self._base = base
-        self._is_stalled = False
-        self._due: list[Timer] = []
-
-    @property
-    def now(self) -> float:  # type: ignore[override]
-        """Time of ``base``, which goes on."""
-        return self._base.now
-
-    @property
-    def rng(self) -> random.Random:  # type: ignore[override]
-        """Random numbers of ``base``."""
-        return self._base.rng
-
-    def at(self, due: float, call: Callable[..., Any], *args: Any) -> Timer:
-        """Call at ``due``, or when the stall ends."""
-        timer = self._base.at(due, call, *args)
-        timer.guard = self._may_run
-        return timer
-
-    def stall(self) -> None:
-        """Run no timer from now on."""
-        self._is_stalled = True
-
-    def resume(self) -> None:
-        """Run what was due, and the rest in time."""
-        self._is_stalled = False
-        due, self._due = self._due, []
-        for timer in due:
-            self._base.at(self._base.now, timer.run)
-
-    def step(self) -> None:
-        """Run what was due; what that leads to waits for the next step, or for the end of the stall."""
-        if self._is_stalled:
-            self.resume()
-            self._base.at(self._base.now, self.stall)
-
-    def _may_run(self, timer: Timer) -> bool:
-        if self._is_stalled:
-            self._due.append(timer)
-        return not self._is_stalled and not timer.cancelled
-
-
-_MIRROR = "kubernetes.io/config.mirror"
-_FIELDS = ("containers", "priority", "priorityClassName", "terminationGracePeriodSeconds", "hostNetwork")
-
-
-def restore_static_pod(cluster: Cluster, mirror: Object) -> None:
-    """Write the manifest of a restored mirror pod that is Ready; the mirror names it. Others stay as they are."""
-    machine = cluster.machines.get(node_of(mirror))
-    if machine is None or not is_mirror(mirror) or condition_status(mirror, "Ready") != "True":
-        return
-    name = name_of(mirror).removesuffix(f"-{machine.name}")
-    spec: dict[str, Any] = {key: mirror["spec"][key] for key in _FIELDS if mirror["spec"].get(key) is not None}
-    notes = {key: value for key, value in mirror["metadata"]["annotations"].items() if not key.startswith("kubernetes")}
-    metadata = {"name": name, "namespace": namespace_of(mirror), "annotations": notes}
-    text = msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}).decode()
-    path = f"{MANIFESTS}{name}.yaml"
-    machine.files[path] = text
-    mirror["metadata"]["annotations"][_MIRROR] = read_manifests({path: text}, machine.name)[0]["metadata"]["uid"]
+from tools.replay.states import MERGE_WINDOW
 
 
 def follow_registrations(cluster: Cluster, recording: Recording) -> None:

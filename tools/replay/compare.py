@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from chaos.lab.replay.initial_objects import volume_histories
-from chaos.lab.replay.recording import Observation, Recording, Stall
-from chaos.lab.replay.stalls import StalledClock, find_wakes
-from chaos.lab.replay.states import NodeState, PodState, State, StateHistory, Transition, node_histories, pod_histories
-from chaos.lab.replay.tolerances import Tolerances
+from chaos.lab.recorded.recording import Observation, Recording, Stall
+from chaos.lab.recorded.stalls import find_wakes
 from chaos.lab.spec import ControllerSpec
+from tools.replay.stalled import StalledClock
+from tools.replay.states import (
+    NodeState,
+    PodState,
+    State,
+    StateHistory,
+    Transition,
+    node_histories,
+    pod_histories,
+    volume_histories,
+)
+from tools.replay.tolerances import Tolerances
 
 
 def assign(costs: list[list[float]]) -> list[int]:

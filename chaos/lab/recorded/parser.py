@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from chaos.lab.replay.external_writes import UNDO, find_user_operations, verb_of
-from chaos.lab.replay.implied import implied_exits, implied_heals, implied_starts, inferred_requests
-from chaos.lab.replay.moments import at_their_moments
-from chaos.lab.replay.pod_lives import INFERRED, inferred_behaviour
-from chaos.lab.replay.recording import NotARecordingError, Observation, Operation, Recording, Requests
-from chaos.lab.replay.stalls import answers, find_stalls, late_times
+from chaos.lab.recorded.external_writes import UNDO, find_user_operations, verb_of
+from chaos.lab.recorded.implied import implied_exits, implied_heals, implied_starts, inferred_requests
+from chaos.lab.recorded.moments import at_their_moments
+from chaos.lab.recorded.pod_lives import INFERRED, inferred_behaviour
+from chaos.lab.recorded.recording import NotARecordingError, Observation, Operation, Recording, Requests
+from chaos.lab.recorded.stalls import answers, find_stalls, late_times
 
 _INHIBITORS = ("inhibitor-locks", "inhibitors")  # the latter in recordings of 0.1.0
 _CHANGES = ("LIST", "ADDED", "MODIFIED", "DELETED")

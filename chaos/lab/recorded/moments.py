@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from chaos.lab.objects import Object, condition, is_deleting, uid_of
-from chaos.lab.replay.recording import Observation, ReplayError, Request, Stall, to_epoch
+from chaos.lab.recorded.recording import Observation, ReplayError, Request, Stall, to_epoch
 
 _SECOND = 1.0  # metav1.Time has whole seconds
 _LATE = 1.0  # seconds; what came sooner was received when it was made
