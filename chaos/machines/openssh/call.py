@@ -56,11 +56,14 @@ class SshConfig:
         return tuple(word for value in self._values.get(key, ()) for word in value.split() if word not in _NONE)
 
 
-def read_config(call: SshCall) -> SshConfig:
-    """Ask ssh, which connects nowhere. Raises Refused for a configuration that it does not accept."""
+def read_config(call: SshCall, *options: str) -> SshConfig:
+    """Ask ssh, which connects nowhere. Raises Refused for a configuration that it does not accept.
+
+    ``options`` precede the arguments of the call.
+    """
     try:
         done = subprocess.run(
-            call.argv("-G"),
+            call.argv("-G", *options),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TIMEOUT,
@@ -81,6 +84,12 @@ def read_config(call: SshCall) -> SshConfig:
         key, _, value = line.partition(" ")
         values[key] = (*values.get(key, ()), value)
     return SshConfig(values)
+
+
+def known_hosts_files(config: SshConfig) -> tuple[Path, ...]:
+    """The files with known hosts, those of the user first."""
+    texts = (text for key in ("userknownhostsfile", "globalknownhostsfile") for text in config.all(key))
+    return tuple(Path(text).expanduser() for text in texts)
 
 
 def not_installed(error: OSError) -> Refused:
