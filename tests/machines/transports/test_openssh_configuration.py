@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 
@@ -185,6 +186,23 @@ def test_a_configuration_that_ssh_rejects_and_no_ssh_at_all(
     with pytest.raises(Refused, match="program ssh cannot be run: No such file") as caught:
         openssh_session(server)
     assert "openssh-client" in caught.value.hint
+
+
+def test_a_configuration_that_others_may_change(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ssh looks at the files that a configuration includes, and not at the directory of its user's."""
+    (tmp_path / "included").write_text("ForwardAgent no\n", encoding="utf-8")
+    (tmp_path / "included").chmod(0o666)
+    with pytest.raises(Refused, match=r"Bad owner or permissions on .*included"):
+        openssh_session(server, f"Include {tmp_path}/included")
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text("", encoding="utf-8")
+    (tmp_path / ".ssh").chmod(0o777)
+    monkeypatch.setattr("pwd.getpwuid", lambda _: SimpleNamespace(pw_dir=str(tmp_path)))
+    context = host_with({"transport": "openssh"})
+    with pytest.raises(Refused, match=r"\.ssh: not trusted: any user may write this directory"):
+        transport_of(context).open_session(context)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 import chaos.machines.openssh.master as master
-from tests.kit.openssh import HOST, RELAY, TRUE, command, host_with, open_at, openssh_host, openssh_session, ssh_config
+from tests.kit.openssh import openssh_host, transport_of
 master.OPTIONS = tuple(option.replace("ControlPersist=15", "ControlPersist=1") for option in master.OPTIONS)
 host = openssh_host(Path(sys.argv[1]))
 session = transport_of(host).open_session(host)
