@@ -173,6 +173,7 @@ class ClusterFollower:
                 if observer is not observed.currency:  # its proofs are for verdicts, and cost the API server more
                     stack.callback(observer.stop)
                     observer.start(recorder.emit)
+            recorder.on_flood = self._give_up
             while not self.ended.wait(_LOCK_INTERVAL):
                 recorder.timeline()  # takes what has arrived out of the recorder's queue
                 try:
@@ -181,6 +182,10 @@ class ClusterFollower:
                     logger.warning("the cluster's lock was not read: %s", error.message)
                     self._active = None  # described again once it is read
                     self.describe("the cluster's lock cannot be read", error.message)
+
+    def _give_up(self, why: str) -> None:
+        self.describe("nothing more is shown of the cluster", why)
+        self.ended.set()
 
     def _read_lock(self) -> None:
         """Read the lock, and stop its holder if somebody wants that."""

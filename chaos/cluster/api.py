@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,14 +102,15 @@ class WatchStream:
         self._connect = connect
         self._where = where
         self._response: Any = None
+        self._sock: Any = None
         self._aborted = threading.Event()
         self._input = select.poll()
 
     def __enter__(self) -> Iterator[bytes]:
         self._response = self._connect()
-        sock = getattr(self._response.connection, "sock", None)
-        if sock is not None:
-            self._input.register(sock, select.POLLIN)
+        self._sock = getattr(self._response.connection, "sock", None)
+        if self._sock is not None:
+            self._input.register(self._sock, select.POLLIN)
         return self._chunks()
 
     def __exit__(self, *_: object) -> None:
@@ -123,7 +125,14 @@ class WatchStream:
         self._aborted.set()
         if self._response is not None:
             with suppress(ValueError, RuntimeError, OSError):  # the response has just ended by itself
-                self._response.shutdown()
+                self._shut_down()
+
+    def _shut_down(self) -> None:
+        outer = getattr(self._sock, "socket", None)  # the connection to a proxy, of urllib3's TLS in its TLS
+        if outer is None:
+            self._response.shutdown()
+        else:
+            outer.shutdown(socket.SHUT_RDWR)
 
     def _chunks(self) -> Iterator[bytes]:
         from urllib3.exceptions import HTTPError

@@ -26,6 +26,7 @@ from chaos.core.clock.system import wall_time
 from chaos.core.errors import BadInput, NodefallError
 from chaos.core.redaction import register_secret
 from chaos.core.text import printable
+from chaos.core.trusted_files import refuse_untrusted_command
 
 _TIMEOUT = 120.0  # wall seconds for the program
 _PAUSE = 10.0  # wall seconds between runs that fail, or that the API server's refusals cause
@@ -104,9 +105,11 @@ class ExecPlugin:
         argv = [self._entry.command, *self._entry.args]
         environment = os.environ | {each.name: each.value for each in self._entry.env}
         environment["KUBERNETES_EXEC_INFO"] = msgspec.json.encode(self._info(is_interactive)).decode()
+        program = self._program(argv)
         try:
             process = subprocess.Popen(
                 argv,
+                executable=program,
                 env=environment,
                 stdin=None if is_interactive else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -126,6 +129,17 @@ class ExecPlugin:
             said = printable((complaint or b"").decode("utf-8", "replace").strip(), _QUOTED)
             raise self._failed(f"it ended with exit code {process.returncode}" + (f": {said}" if said else ""))
         return output
+
+    def _program(self, argv: list[str]) -> str:
+        """Its path, by the PATH of this process and not that of the plug-in's env. Raises KubeUnreachable."""
+        try:
+            program = refuse_untrusted_command(argv)
+        except BadInput as error:
+            problem = error.problems[0]
+            raise self._failed(f"{problem.file}: {problem.message}", problem.hint) from error
+        if program is None and "/" not in argv[0]:
+            raise self._failed("there is no such program", self._entry.install_hint)
+        return program or argv[0]
 
     def _is_interactive(self) -> bool:
         """Whether the program may ask on the terminal."""

@@ -21,6 +21,7 @@ from msgspec import Struct
 from chaos.cluster.credentials import Headers
 from chaos.cluster.errors import RESET, KubeUnreachable, from_exception, from_response
 from chaos.cluster.pools import Pool, open_socket
+from chaos.cluster.tls_in_tls import TlsInTls
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.ports import Response
 
@@ -77,7 +78,9 @@ class ExecStream:
         try:
             if not self._has_buffered():
                 poll = select.poll()
-                poll.register(self._connection.sock, select.POLLIN | (select.POLLOUT if self._outgoing else 0))
+                sock = self._connection.sock
+                has_more = self._outgoing or getattr(sock, "unsent", None)
+                poll.register(sock, select.POLLIN | (select.POLLOUT if has_more else 0))
                 events = poll.poll(timeout * 1000)
                 if not events:
                     return b"", b""
@@ -123,8 +126,7 @@ class ExecStream:
     def _has_buffered(self) -> bool:
         """Whether TLS has decrypted more than was read: the socket would not show it."""
         sock = self._connection.sock
-        tls = getattr(sock, "sslobj", sock)  # of TLS through the TLS of a proxy
-        return isinstance(tls, (ssl.SSLSocket, ssl.SSLObject)) and tls.pending() > 0
+        return isinstance(sock, (ssl.SSLSocket, TlsInTls)) and sock.pending() > 0
 
     def _receive(self) -> tuple[bytes, bytes]:
         from websocket import ABNF, WebSocketException

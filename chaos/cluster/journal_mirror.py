@@ -30,6 +30,8 @@ from chaos.core.ports import KubeApi, Response
 from chaos.core.store.journal import Journal
 from chaos.core.store.journal_format import EntryKey, PendingUndo, entry_key
 
+_PAGE = "50"  # ConfigMaps that are read at once: each may have a MiB
+_MAX_BYTES = 64 << 20  # of all of them, as JSON
 _SELECTOR = ",".join(f"{key}={value}" for key, value in MANAGED_BY_LABEL.items())
 
 
@@ -111,9 +113,8 @@ class JournalMirror:
 
     def _adopt(self, sent: Mapping[str, str]) -> bool:
         """Whether the replica is what this process had ``sent`` when the answer was lost; then its version is known."""
-        response = self.kube.request("GET", configmaps_path(self.namespace), {"labelSelector": _SELECTOR})
-        for item in _decode_success(response).get("items") or []:
-            if item["metadata"]["name"] == configmap_name(self.identity.run) and item.get("data") == sent:
+        for item in _list(self.kube, self.namespace, self.identity.run):
+            if item.get("data") == sent:
                 self._version = version_of(item)
                 return True
         return False
@@ -127,15 +128,31 @@ class JournalMirror:
 
 def pending_runs(kube: KubeApi, namespace: str) -> list[PendingRun]:
     """Replicas of all runs on this cluster. Raises NodefallError."""
-    response = kube.request("GET", configmaps_path(namespace), {"labelSelector": _SELECTOR})
-    items = _decode_success(response).get("items") or []
-    return [decode_replica(item) for item in items if item["metadata"]["name"].startswith(PREFIX)]
+    return [decode_replica(item) for item in _list(kube, namespace) if item["metadata"]["name"].startswith(PREFIX)]
 
 
 def find_replica(kube: KubeApi, namespace: str, run: str) -> PendingRun | None:
-    """The replica of a run, None if there is none. Raises NodefallError."""
+    """The replica of a run, None if there is none, however many others there are. Raises NodefallError."""
+    return next((decode_replica(item) for item in _list(kube, namespace, run)), None)
+
+
+def _list(kube: KubeApi, namespace: str, run: str = "") -> list[dict[str, Any]]:
+    """ConfigMaps with nodefall's label, of all runs or of one. Raises NodefallError, also for too many of them."""
+    found: list[dict[str, Any]] = []
     name = configmap_name(run)
-    return next((found for found in pending_runs(kube, namespace) if found.name == name), None)
+    query = {"labelSelector": _SELECTOR, "limit": _PAGE} | ({"fieldSelector": f"metadata.name={name}"} if run else {})
+    size = 0
+    while True:
+        response = kube.request("GET", configmaps_path(namespace), query)
+        page = _decode_success(response)
+        found += (item for item in page.get("items") or [] if not run or item["metadata"]["name"] == name)
+        size += len(response.body)
+        query["continue"] = str((page.get("metadata") or {}).get("continue") or "")
+        if not query["continue"]:
+            return found
+        if size > _MAX_BYTES:
+            why = f"the ConfigMaps {_SELECTOR} in {namespace} have more than {_MAX_BYTES >> 20} MiB"
+            raise NodefallError(why, hint="delete those that no run has made")
 
 
 def delete_configmap(kube: KubeApi, namespace: str, run: str, version: str = "") -> None:

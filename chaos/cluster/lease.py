@@ -26,6 +26,9 @@ from chaos.core.ports import KubeApi
 LEASE_DURATION = 30.0  # seconds without renewal after which another process may acquire the lock
 RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which the holder may act
 RETRY_PERIOD = 8.0  # seconds between two renewals
+MAX_DURATION = 600.0  # seconds, whatever the Lease says; of nodefall it is LEASE_DURATION
+_MAX_FENCE = 2**31 - 1  # of the API
+_MAX_TEXT = 500  # characters of what anybody may have written
 ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
 PROCESS = "nodefall.dev/process"  # annotation: identity of the holder's process
 _CONFLICT, _NOT_FOUND = 409, 404
@@ -118,7 +121,8 @@ def next_fence(record: LeaseRecord | None, leadership: Leadership | None) -> int
     """The fencing number to write over ``record``: its own in a renewal, the next one in a takeover."""
     if leadership is not None and leadership.is_held(record):
         return leadership.fence
-    return (record.fence if record else 0) + 1
+    former = record.fence if record else 0
+    return former + 1 if former < _MAX_FENCE else 1
 
 
 def describe_loss(record: LeaseRecord | None) -> str:
@@ -131,15 +135,18 @@ def describe_loss(record: LeaseRecord | None) -> str:
 
 
 def parse(lease: dict[str, Any]) -> LeaseRecord:
-    """The record in the API's JSON; missing fields have their defaults."""
+    """The record in the API's JSON; missing fields have their defaults.
+
+    Anybody may have written it: it lasts no shorter than nodefall's, and not for ever.
+    """
     metadata, spec = lease.get("metadata") or {}, lease.get("spec") or {}
     return LeaseRecord(
         version=str(metadata.get("resourceVersion", "")),
-        holder=spec.get("holderIdentity") or "",
+        holder=(spec.get("holderIdentity") or "")[:_MAX_TEXT],
         fence=int(spec.get("leaseTransitions") or 0),
-        duration=float(spec.get("leaseDurationSeconds") or LEASE_DURATION),
+        duration=min(max(float(spec.get("leaseDurationSeconds") or 0), LEASE_DURATION), MAX_DURATION),
         renewed=spec.get("renewTime") or "",
-        annotations=metadata.get("annotations") or {},
+        annotations={key: text[:_MAX_TEXT] for key, text in (metadata.get("annotations") or {}).items()},
     )
 
 

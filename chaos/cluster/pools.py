@@ -19,6 +19,7 @@ from msgspec import Struct
 from chaos.cluster.access import Access, Pem
 from chaos.cluster.credentials import Identity
 from chaos.cluster.proxies import Proxy
+from chaos.cluster.tls_in_tls import TlsInTls
 from chaos.core.errors import BadInput, NodefallError, bad_input
 
 _FILES_PERIOD = 1.0  # wall seconds between looks at whether the files have changed
@@ -125,15 +126,17 @@ def direct_pool(access: Access, identity: Identity, ca: Pem, **options: Any) -> 
 def open_socket(pool: Pool, url: str, timeout: float) -> Any:
     """A connection to the server of ``url``: proxy and TLS are done. Raises urllib3's errors and OSError."""
     from urllib3 import Timeout
+    from urllib3.util.ssltransport import SSLTransport
 
     parts = urlsplit(url)
     connections = pool.manager.connection_from_host(parts.hostname, parts.port, parts.scheme)
     connections.timeout = Timeout(connect=timeout)
     connection = connections._new_conn()
-    if connections.proxy is not None:
-        connection.set_tunnel(connections._tunnel_host, connections.port, connections.proxy_headers)
+    if (proxy := connections.proxy) is not None:
+        host, port, headers = connections._tunnel_host, connections.port, connections.proxy_headers
+        connection.set_tunnel(host, port, headers, "https" if proxy.scheme == "https" else "http")
     connection.connect()
-    return connection.sock
+    return TlsInTls(connection.sock) if isinstance(connection.sock, SSLTransport) else connection.sock
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

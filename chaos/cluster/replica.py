@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import FactCheck, UndoState
@@ -38,9 +38,12 @@ class RunIdentity(Struct, frozen=True):
     run: str
     experiment: str
     started: float
-    holder: str = ""
+    holder: Annotated[str, Meta(max_length=500)] = ""
     nodes: tuple[str, ...] = ()
     format: int = 1
+
+
+_Name = Annotated[str, Meta(max_length=253)]
 
 
 class ReplicaEntry(Struct, frozen=True):
@@ -50,9 +53,9 @@ class ReplicaEntry(Struct, frozen=True):
     """
 
     id: int
-    step: str
-    action: str
-    node: str
+    step: _Name
+    action: _Name
+    node: _Name
     t: Moment
     state: UndoState | None = None
     identity: tuple[FactCheck, ...] = ()
@@ -79,6 +82,9 @@ class PendingRun:
     def has_pending(self) -> bool:
         """Whether an undo is pending, or may be."""
         return bool(self.error or self.entries)
+
+
+_Entries = Annotated[tuple[ReplicaEntry, ...], Meta(max_length=5000)]
 
 
 class Authenticity(StrEnum):
@@ -158,7 +164,7 @@ def version_of(item: Mapping[str, Any]) -> str:
 
 
 def _entries(data: Mapping[str, str]) -> tuple[ReplicaEntry, ...]:
-    entries = msgspec.json.decode(data.get(_ENTRIES, ""), type=tuple[ReplicaEntry, ...])
+    entries = msgspec.json.decode(data.get(_ENTRIES, ""), type=_Entries)
     return tuple(msgspec.structs.replace(entry, commands=()) for entry in entries)
 
 

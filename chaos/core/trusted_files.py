@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import struct
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +46,19 @@ def refuse_untrusted_file(path: Path) -> None:
     """Raises BadInput for a file or directory that others can write or replace. Raises OSError if it does not exist."""
     with ExitStack() as stack:
         _open_trusted(path, stack)
+
+
+def refuse_untrusted_command(argv: Sequence[str]) -> str | None:
+    """Raises BadInput for a program, or a file among its arguments, that others can write or replace.
+
+    Returns the program's path, None if PATH has none. What its files name in turn is not looked at.
+    """
+    program = shutil.which(argv[0])
+    scripts = [word for word in argv[1:] if "/" in word and Path(word).is_file()]
+    for name in [program, *scripts] if program else scripts:
+        with suppress(OSError):  # what cannot be opened is for the program to report
+            refuse_untrusted_file(Path(name))
+    return program
 
 
 def refuse_link_of_others(path: Path) -> None:

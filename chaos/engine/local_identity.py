@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from chaos.core.cluster_view import ClusterView
+from chaos.core.errors import NodefallError
 from chaos.core.inventory import Inventory
 from chaos.core.labels import POD_UID_ENV
 from chaos.engine.connection import local_machine_id, login
@@ -58,6 +59,21 @@ def jump_hosts(inventory: Inventory, nodes: Mapping[str, str]) -> dict[str, froz
         context = HostContext(inventory, key, node, local, find_address=partial(str, address))
         for jump in transport_of(context).jump_hosts(context):
             found[_node_of(inventory, jump)] = resolve(jump.address)
+    return found
+
+
+def transport_problems(inventory: Inventory, nodes: Mapping[str, str]) -> dict[str, tuple[NodefallError, ...]]:
+    """What on this machine keeps the transports from these nodes, none for a transport that does not say.
+
+    ``nodes``: the address of each Node.
+    """
+    local = LocalUser(login(), Path.home())
+    found: dict[str, tuple[NodefallError, ...]] = {}
+    for node, address in nodes.items():
+        key, _ = inventory.host_of(node)
+        context = HostContext(inventory, key, node, local, find_address=partial(str, address))
+        if (problems := transport_of(context).local_problems(context)) is not None:
+            found[node] = tuple(problems)
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from chaos.core.action import Target
 from chaos.core.cluster_view import ClusterView
+from chaos.core.errors import NodefallError
 from chaos.core.inventory import Inventory
 from chaos.core.node_mark import FoundMark
 from chaos.core.permission import Permission
@@ -121,7 +122,8 @@ class ClusterObservations:
 
     ``lists`` are API objects by collection, as JSON; ``list_errors`` why other collections could not be listed.
     ``api_server_addresses`` are those that nodefall connects to, ``jump_addresses`` those of jump hosts by name.
-    ``known_host_keys`` are the host keys that nodefall accepts of each node of the inventory. ``lock_holder`` is the
+    ``known_host_keys`` are the host keys that nodefall accepts of each node of the inventory. ``transport_problems``
+    are what on this machine keeps transport openssh from each node that it reaches. ``lock_holder`` is the
     identity that holds the cluster's lock, ``lock_run`` its run, ``pending_undo`` what earlier runs have to undo,
     ``stale_marks`` marks on Nodes that have the values from before the marked step. ``connection_risks`` describe what
     weakens the connection to the API server, ``kubernetes`` is its version. ``hosts_are_targets``: all hosts are
@@ -138,6 +140,7 @@ class ClusterObservations:
     api_server_addresses: frozenset[str] = frozenset()
     jump_addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
     known_host_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    transport_problems: Mapping[str, tuple[NodefallError, ...]] = field(default_factory=dict)
     lock_holder: str = ""
     lock_run: str = ""
     pending_undo: tuple[PendingUndoFinding, ...] = ()

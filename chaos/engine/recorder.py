@@ -16,6 +16,9 @@ from chaos.core.timeline import Entry, Timeline
 
 DecodeFunc = Callable[[RecordingEntry, int], Entry | None]
 WriteFunc = Callable[[RecordingEntry], None]
+MAX_BYTES, MAX_ENTRIES = 4 << 30, 5_000_000  # of all observations, as JSON: a run on 5,000 nodes has a tenth
+_FLOOD = "flood"  # source of the blind window that covers every source
+_OWN = (EntryKind.META, EntryKind.ACTION, EntryKind.BLIND, EntryKind.VERDICT)  # no one else can make many of them
 _TIME_STEP = 1e-6  # seconds: about the smallest difference between two recorded times
 
 
@@ -26,6 +29,9 @@ class Recorder:
     phase: on a simulated clock both may fall into one instant. When ``write`` (of a RecordingWriter) fails, as disks
     do, the timeline goes on, so that the run can still be judged and rolled back; ``failure`` is the error.
     ``on_entry`` is given each entry of the timeline at once, and must neither wait nor raise.
+
+    Whoever may create Events or pods can flood a run. At the limit the recorder takes no more observations, which makes
+    every source blind from then on, and calls ``on_flood`` once, with the reason.
     """
 
     def __init__(
@@ -39,6 +45,8 @@ class Recorder:
         self._timeline = Timeline()
         self._new: list[Entry] = []  # not in the timeline yet
         self._seq = 0
+        self._bytes, self._is_full = 0, False
+        self.on_flood: Callable[[str], object] = lambda _: None
         self._lock = threading.Lock()
         self._last_time = self._last_action_time = float("-inf")
         self.failure: OSError | None = None
@@ -52,13 +60,29 @@ class Recorder:
             raw = msgspec.Raw(redacted)
             entry = RecordingEntry(entry.t, entry.kind, entry.type, raw, entry.node, note, entry.since)
         with self._lock:
-            entry = self._in_order(entry)
-            decoded = self._decode(entry, self._seq)
-            if decoded is not None:
-                self._new.append(decoded)
-                self._on_entry(decoded)
-                self._seq += 1
-            self._save(entry)
+            if self._has_room(entry):
+                self._add(entry)
+
+    def _has_room(self, entry: RecordingEntry) -> bool:
+        self._bytes += memoryview(entry.object).nbytes
+        if entry.kind in _OWN or (self._bytes <= MAX_BYTES and self._seq < MAX_ENTRIES):
+            return True
+        if not self._is_full:
+            self._is_full = True
+            reason = f"the cluster sends too much: {self._seq} observations, {self._bytes >> 20} MiB"
+            window = {"from": entry.t, "to": None, "reason": reason}
+            self._add(RecordingEntry(entry.t, EntryKind.BLIND, _FLOOD, encode_raw(window)))
+            self.on_flood(reason)
+        return False
+
+    def _add(self, entry: RecordingEntry) -> None:
+        entry = self._in_order(entry)
+        decoded = self._decode(entry, self._seq)
+        if decoded is not None:
+            self._new.append(decoded)
+            self._on_entry(decoded)
+            self._seq += 1
+        self._save(entry)
 
     def _in_order(self, entry: RecordingEntry) -> RecordingEntry:
         is_action = entry.kind == EntryKind.ACTION

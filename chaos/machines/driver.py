@@ -114,6 +114,10 @@ class TransportDriver(ABC):
         """Keys, as ``HostContext.pin`` has them, that the host may present."""
         return frozenset()
 
+    def local_problems(self, host: HostContext) -> Sequence[NodefallError] | None:  # noqa: ARG002 - as above
+        """What on this machine keeps it from the host, found without a connection; None where that is not asked."""
+        return None
+
     def sudo_user(self, host: HostContext) -> str:  # noqa: ARG002 - for drivers that need sudo
         """The login that needs a sudo rule on the host, "" where commands run as root anyway."""
         return ""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import ssl
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.core.errors import BadInput, NodefallError, Refused, Unreachable
 from chaos.core.field_types import Secret
 from chaos.core.redaction import register_secret
-from chaos.core.trusted_files import read_trusted, refuse_untrusted_file
+from chaos.core.trusted_files import read_trusted, refuse_untrusted_command, refuse_untrusted_file
 
 COMMAND_TIMEOUT = 30  # seconds of wall time
 _MAX_SECRET_BYTES = 1 << 20
@@ -61,8 +62,26 @@ def read_trusted_file(path: Path, limit: int) -> bytes:
 
 def refuse_untrusted(path: Path) -> None:
     """Raises Refused for a file of the inventory that others can write or replace, and OSError."""
-    try:
+    with _refused():
         refuse_untrusted_file(path)
+
+
+def refuse_unsafe_key(path: Path) -> None:
+    """Raises Refused for a private key that others can write or, as ssh, one of this user that they can read. OSError.
+
+    As for ssh, others may read a key of another user: a Secret that is mounted for a group.
+    """
+    refuse_untrusted(path)
+    status = path.stat()
+    if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+        raise Refused(f"{path}: not used: other users may read this private key", hint=f"chmod 600 {path}")
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """In the block, Refused instead of BadInput."""
+    try:
+        yield
     except BadInput as error:
         raise Refused(f"{error.problems[0].file}: {error.problems[0].message}", hint=error.problems[0].hint) from error
 
@@ -83,6 +102,8 @@ def _from_file(path: Path) -> str:
 
 def _from_command(argv: list[str]) -> str:
     """Output of a program, run without a shell. Messages have neither its output nor its arguments."""
+    with _refused():
+        refuse_untrusted_command(argv)
     try:
         result = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_TIMEOUT, check=False, text=True
@@ -118,7 +139,12 @@ class ProgramResult:
 def run_program(
     argv: Sequence[str], timeout: float, secrets: Mapping[str, str] | None = None, hint: str = ""
 ) -> ProgramResult:
-    """Run a program to its end; ``secrets`` are environment variables. Raises Unreachable if it cannot start."""
+    """Run a program to its end; ``secrets`` are environment variables.
+
+    Raises Unreachable if it cannot start, Refused if others can write it.
+    """
+    with _refused():
+        refuse_untrusted_command(argv)
     secrets = secrets or {}
     try:
         completed = subprocess.run(

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -21,9 +22,10 @@ from chaos.app.run.results import JudgedRun
 from chaos.cli import app
 from chaos.cli.output import StandardStream, echo
 from chaos.cli.run.lines import PlainProgress
-from chaos.cluster.client import connect
+from chaos.cluster.client import ApiClient, connect
 from chaos.cluster.journal_mirror import JournalMirror
 from chaos.cluster.node_traces import NodeEvents
+from chaos.cluster.observers.prometheus import make_client
 from chaos.cluster.replica import RunIdentity, Signer
 from chaos.core import redaction
 from chaos.core.action import FactCheck, ProofStatus, Undo, UndoStep
@@ -33,6 +35,7 @@ from chaos.core.errors import NodefallError
 from chaos.core.field_types import Secret
 from chaos.core.plan import PlannedStep
 from chaos.core.ports import Response
+from chaos.core.prometheus import Prometheus
 from chaos.core.recording import RecordingEntry
 from chaos.core.result import RESULT_VERSION, RunResult, StepResult, UndoResult
 from chaos.core.store import run_directory
@@ -70,17 +73,42 @@ def by_command(folder: Path, secret: str) -> None:
     assert read_secret(Secret(command=[*argv, str(folder / "pw")]), SecretContext({}, folder, folder)) == secret
 
 
-def by_kubeconfig(folder: Path, secret: str) -> None:
+def _kubeconfig(folder: Path, user: dict[str, Any], **cluster: str) -> ApiClient:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {"token": secret}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", **cluster}}],
+        "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "x",
     }
     (folder / "kubeconfig").write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
-    connect(str(folder / "kubeconfig"))
+    return connect(str(folder / "kubeconfig"))
+
+
+def by_kubeconfig(folder: Path, secret: str) -> None:
+    _kubeconfig(folder, {"token": secret})
+
+
+def by_proxy(folder: Path, secret: str) -> None:
+    _kubeconfig(folder, {"token": "other"}, **{"proxy-url": f"http://ada:{quote(secret, safe='')}@127.0.0.1:1"})
+
+
+def by_exec_plugin(folder: Path, secret: str) -> None:
+    """The plug-in prints the token, and there is no server to send it to."""
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": secret}}
+    (folder / "answer").write_text(json.dumps(answer), encoding="utf-8")
+    entry = {"apiVersion": version, "command": "cat", "args": [str(folder / "answer")], "interactiveMode": "Never"}
+    with pytest.raises(NodefallError, match="refused"):
+        _kubeconfig(folder, {"exec": entry}).request("GET", "/version")
+
+
+def by_prometheus(folder: Path, secret: str) -> None:
+    settings = Prometheus.model_validate({"url": "http://127.0.0.1:1", "headers": {"X-Api-Key": {"file": "pw"}}})
+    (folder / "pw").write_text(secret, encoding="utf-8", newline="")
+    (folder / "pw").chmod(0o600)
+    make_client(settings, lambda reference: read_secret(reference, SecretContext({}, folder, folder)))
 
 
 @pytest.fixture(autouse=True)
@@ -175,11 +203,13 @@ def _words(folder: Path, text: str) -> Iterator[bytes]:
 
 @settings(max_examples=int(os.environ.get("NODEFALL_SECRETS", "20")), suppress_health_check=list(HealthCheck))
 @given(secret=SECRETS, before=st.text(max_size=5), after=st.text(max_size=5))
-@pytest.mark.parametrize("entrance", [by_environment, by_file, by_command, by_kubeconfig])
+@pytest.mark.parametrize(
+    "entrance", [by_environment, by_file, by_command, by_kubeconfig, by_proxy, by_exec_plugin, by_prometheus]
+)
 def test_no_output_has_a_secret(
     tmp_path_factory: pytest.TempPathFactory, entrance: Entrance, secret: str, before: str, after: str
 ) -> None:
-    assume(entrance is not by_kubeconfig or secret.isascii())  # sent in a header
+    assume(entrance not in (by_kubeconfig, by_exec_plugin, by_prometheus) or secret.isascii())  # sent in a header
     folder = tmp_path_factory.mktemp("run")
     entrance(folder, secret)
     for left in all_outputs(folder, f"{before}{secret}{after}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from chaos.app.day.document import load_game_day
 from chaos.app.fleet.loading import load_fleet
 from chaos.cli.app import main
 from chaos.cluster.client import connect
+from chaos.cluster.errors import KubeUnreachable
 from chaos.core.errors import BadInput, Refused
 from chaos.core.field_types import Secret
 from chaos.core.plan import Plan
@@ -23,12 +25,17 @@ from chaos.core.store.run_directory import PLAN, RUN, RunInfo, create, refuse_un
 from chaos.documents.inventory import load_inventory
 from chaos.documents.manifests import load_manifests
 from chaos.engine.load import load
+from chaos.machines.driver import transport_of
 from chaos.machines.local import SecretContext, client_context, read_secret
+from chaos.machines.power.command import CommandPower, make_command_control
 from chaos.machines.sessions.host_keys import load_known_hosts
 from chaos.machines.sessions.settings import HostSettings
+from chaos.machines.ssh import login
 from chaos.machines.winrm.endpoint import Endpoint
 from tests.kit.elsewhere import give_away
+from tests.kit.kubeconfigs import VERSION
 from tests.kit.misbehaving import kubeconfig
+from tests.kit.openssh import host_with
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "tests" / "recordings" / "12-partition-ipv4-only.jsonl.gz"
@@ -117,6 +124,38 @@ def _authority_in_kubeconfig(path: Path) -> None:
     connect(str(kubeconfig(path.parent, "https://127.0.0.1:1", {"token": "secret"}, **cluster)))
 
 
+def _key_of_paramiko(path: Path) -> None:
+    settings = HostSettings("n", "127.0.0.1", "root", path, identity_file=path, agent=False)
+    list(login._identities(settings, ExitStack()))
+
+
+def _file_of_openssh(key: str, path: Path) -> None:
+    context = host_with({"transport": "openssh", key: str(path)})
+    transport_of(context).open_session(context)
+
+
+def _config_of_openssh(path: Path) -> None:
+    context = host_with({"transport": "openssh", "options": {"configFile": str(path)}})
+    transport_of(context).open_session(context)
+
+
+def _secret_of(argv: list[str]) -> None:
+    read_secret(Secret(command=argv), SecretContext({}, Path(), Path()))
+
+
+def _program_of_power(path: Path) -> None:
+    keys = {"on": ["true"], "status": [str(path)], "isOn": {"exit": [0]}, "isOff": {"exit": [1]}}
+    settings = CommandPower.model_validate({"kind": "command", **keys})
+    make_command_control(settings, SecretContext({}, Path())).state()
+
+
+def _exec_plugin(path: Path) -> None:
+    own = path.parents[1] / "own"
+    own.mkdir()
+    plugin = {"apiVersion": VERSION, "command": str(path), "interactiveMode": "Never"}
+    connect(str(kubeconfig(own, "https://127.0.0.1:1", {"exec": plugin}))).request("GET", "/version")
+
+
 def _run_file(name: str, path: Path) -> None:
     refuse_untrusted(path.rename(path.with_name(name)).parent)
 
@@ -134,6 +173,14 @@ READERS: dict[str, Callable[[Path], object]] = {
     "known hosts": _known_hosts,
     "authority of a power control": lambda path: client_context(str(path), SecretContext({}, path.parent)),
     "authority of WinRM": _authority_of_winrm,
+    "key of ssh": _key_of_paramiko,
+    "key of openssh": partial(_file_of_openssh, "identityFile"),
+    "known hosts of openssh": partial(_file_of_openssh, "knownHosts"),
+    "configuration of openssh": _config_of_openssh,
+    "program of a secret": lambda path: _secret_of([str(path)]),
+    "script of a secret": lambda path: _secret_of(["sh", str(path)]),
+    "program of a power control": _program_of_power,
+    "exec plug-in": _exec_plugin,
     **{f"{name} of a run": partial(_run_file, name) for name in (RUN, PLAN, NAME, EXPERIMENT_FILE)},
 }
 
@@ -146,10 +193,11 @@ def test_no_file_of_another_user_causes_anything(
     path = tmp_path / "folder" / "file"
     path.parent.mkdir()
     path.write_text("{}")
+    path.chmod(0o700)
     if attack == "owner":
         give_away(path, monkeypatch)
     elif attack == "writable":
-        path.chmod(0o666)
+        path.chmod(0o777)
     elif attack == "directory":
         path.parent.chmod(0o777)
     else:
@@ -157,7 +205,7 @@ def test_no_file_of_another_user_causes_anything(
         (tmp_path / "folder" / "file").symlink_to(path)
         path = tmp_path / "folder" / "file"
         give_away(path, monkeypatch)
-    with pytest.raises((BadInput, Refused), match="not trusted"):
+    with pytest.raises((BadInput, Refused, KubeUnreachable), match="not trusted"):
         READERS[kind](path)
 
 

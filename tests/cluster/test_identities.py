@@ -7,7 +7,9 @@ import json
 import logging
 import shutil
 import socket
+import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from tests.kit.kubeconfigs import PLUGIN, VERSION
 from tests.kit.misbehaving import kubeconfig
 from tests.kit.recording_server import Recorder, issue, recording
 from tests.kit.tls_authority import Authority
+from tests.kit.tls_front import tls_front
 
 SECRET = "tok-en-that-is-secret"
 
@@ -337,6 +340,24 @@ def test_exec_goes_through_every_kind_of_proxy(tmp_path: Path, server: Recorder)
         assert api.uses_proxy
     assert server.proxied == ["ada:p@ss"] * 6
     assert [seen.path.partition("?")[0] for seen in server.seen] == ["/a", "/api/v1/namespaces/d/pods/p/exec"] * 3
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5", "https"])
+def test_a_watch_through_a_proxy_ends_when_it_is_to(scheme: str, tmp_path: Path, server: Recorder) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    with tls_front(server.proxy_port, tls) as front:
+        url = f"{scheme}://ada:p%40ss@127.0.0.1:{front if scheme == 'https' else server.proxy_port}"
+        api = client(tmp_path, server, {"token": SECRET}, **{"proxy-url": url})
+        stream = api.stream("/api/v1/pods", {"watch": "true"})
+        timer = threading.Timer(0.2, stream.abort)
+        with stream as chunks:
+            timer.start()
+            begin = time.monotonic()
+            with pytest.raises(KubeUnreachable, match="aborted"):
+                next(chunks)
+            assert time.monotonic() - begin < 5
+        timer.join()
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5", "https"])

@@ -10,10 +10,10 @@ import pytest
 from msgspec import structs
 
 from chaos.cluster.errors import KubeUnreachable
-from chaos.cluster.journal_mirror import JournalMirror, pending_runs
+from chaos.cluster.journal_mirror import JournalMirror, find_replica, pending_runs
 from chaos.cluster.replica import ReplicaEntry, RunIdentity, Signer, configmap_name
 from chaos.core.action import FactCheck, Undo
-from chaos.core.errors import Aborted
+from chaos.core.errors import Aborted, NodefallError
 from chaos.core.ports import Response
 from chaos.core.store.journal import Journal
 from chaos.core.store.journal_format import entry_key
@@ -117,6 +117,52 @@ def test_one_that_cannot_be_read_may_have_pending_undo(kube: ConfigMaps, data: d
     assert run.has_pending
     assert run.error
     assert run.identity.run == "x"
+
+
+class Flood(ConfigMaps):
+    """So many ConfigMaps of somebody else, a MiB each, besides those that are stored."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count, self.queries = count, list[dict[str, str]]()
+
+    def request(self, method: str, path: str, query: Any = None, *rest: Any, **more: Any) -> Response:
+        if method != "GET":
+            return super().request(method, path, query, *rest, **more)
+        self.queries.append(dict(query))
+        if "fieldSelector" in query:
+            name = query["fieldSelector"].removeprefix("metadata.name=")
+            items, left = [item for key, item in self.stored.items() if key == name], 0
+        else:
+            begin = int(query.get("continue") or 0)
+            end = min(begin + int(query["limit"]), self.count)
+            data = {"run.json": "x" * (1 << 20)}
+            items = [{"metadata": {"name": f"nodefall-run-{n}"}, "data": data} for n in range(begin, end)]
+            left = end if end < self.count else 0
+        page = {"metadata": {"continue": str(left or "")}, "items": items}
+        return Response(200, json.dumps(page).encode(), {})
+
+
+def test_a_flood_of_journals_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    """The journal of one run is found all the same."""
+    kube = Flood(10_000)
+    with pytest.raises(NodefallError, match="have more than 64 MiB"):
+        pending_runs(kube, "kube-system")
+    assert len(kube.queries) == 2
+    identity = RunIdentity("graceful-1", "graceful", 1000.0, "ann@here/1-ab")
+    mirror = JournalMirror(kube, "kube-system", identity, Journal(tmp_path), Signer("uid"))
+    mirror.journal.record_intent("stop", "kubelet-stop", "n1", UNDO, 1.0)
+    mirror.publish()
+    found = find_replica(kube, "kube-system", "graceful-1")
+    assert found is not None
+    assert [entry.step for entry in found.entries] == ["stop"]
+    assert find_replica(kube, "kube-system", "graceful-2") is None
+
+
+def test_journals_come_in_pages() -> None:
+    kube = Flood(60)
+    assert len(pending_runs(kube, "kube-system")) == 60
+    assert [query.get("continue", "") for query in kube.queries] == ["", "50"]
 
 
 def test_other_config_maps_are_ignored(kube: ConfigMaps) -> None:

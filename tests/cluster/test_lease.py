@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chaos.cluster.lease import (
     LEASE_DURATION,
+    MAX_DURATION,
     RENEW_DEADLINE,
     RETRY_PERIOD,
     Decision,
@@ -22,6 +23,7 @@ from chaos.cluster.lease import (
     ObservedLease,
     decide,
     lease_body,
+    next_fence,
     observe,
     parse,
 )
@@ -217,6 +219,27 @@ def test_a_lease_is_what_was_written() -> None:
 def test_missing_fields_have_defaults() -> None:
     assert parse({"metadata": {"resourceVersion": "3"}, "spec": None}) == LeaseRecord("3")
     assert parse({}) == LeaseRecord("")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "duration"), [(2**31 - 1, MAX_DURATION), (1, LEASE_DURATION), (-5, LEASE_DURATION), (60, 60.0)]
+)
+def test_no_lease_keeps_others_away_for_years_or_lets_them_in_early(seconds: int, duration: float) -> None:
+    record = parse(
+        {"metadata": {"resourceVersion": "3"}, "spec": {"holderIdentity": "x", "leaseDurationSeconds": seconds}}
+    )
+    assert record.duration == duration
+    observed = observe(record, None, 0.0)
+    assert decide(record, observed, duration - 1) is Decision.WAIT
+    assert decide(record, observed, duration + 1) is Decision.ACQUIRE
+
+
+def test_what_others_write_into_a_lease_has_its_limits() -> None:
+    """The last fencing number has a successor, else no run could ever acquire the lock again."""
+    spec = {"holderIdentity": "x" * 10**6, "leaseTransitions": 2**31 - 1}
+    record = parse({"metadata": {"annotations": {"nodefall.dev/abort": "y" * 10**6}}, "spec": spec})
+    assert (len(record.holder), len(record.abort)) == (500, 500)
+    assert next_fence(record, None) == 1
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,26 @@ def test_a_secret_is_redacted_in_what_was_decoded_already(monkeypatch: pytest.Mo
     assert b"hunter2" not in msgspec.json.encode(written)
 
 
+@pytest.mark.parametrize("limit", ["MAX_ENTRIES", "MAX_BYTES"])
+def test_a_flood_ends_what_is_observed_and_not_what_the_run_does(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """Every source is blind from then on, so that nothing counts as held which was not seen."""
+    monkeypatch.setattr(f"chaos.engine.recorder.{limit}", 1000 if limit == "MAX_BYTES" else 5)
+    written, reasons = list[RecordingEntry](), list[str]()
+    recorder = Recorder(decode, clock_at(5), written.append)
+    recorder.on_flood = reasons.append
+    pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "labels": {"a": "x" * 200}}}
+    for t in range(10, 1010):
+        recorder.emit(RecordingEntry(t, "pods", "MODIFIED", msgspec.Raw(msgspec.json.encode(pod))))
+    recorder.emit(RecordingEntry(2000, "blind", "pods", msgspec.Raw(b'{"from":1,"to":2}')))
+    timeline = recorder.timeline()
+    (reason,) = reasons
+    assert "the cluster sends too much" in reason
+    assert len(timeline.entries) == len(written) < 10
+    (flood,) = [window for window in timeline.blind_windows if window.source == "flood"]
+    assert (flood.end, flood.reason) == (None, reason)
+    assert all(flood.covers(source) for source in ("pods", "nodes", "events", "host@n1", "prometheus", "probe@a"))
+
+
 def test_a_full_disk_does_not_stop_the_observers() -> None:
     written: list[RecordingEntry] = []
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from chaos.core.command import HostCommand
 from chaos.core.inventory import Inventory
 from chaos.machines.driver import HostContext, transport_of
 from chaos.machines.openssh.session import OpensshSession
@@ -14,6 +16,7 @@ from chaos.machines.sessions.settings import LocalUser
 from tests.kit.sshd import USER, Server
 
 HOST = "w1"
+TRUE = HostCommand(("true",), sudo=False)
 # A ProxyCommand: its arguments are %h and %p.
 RELAY = """
 import os, socket, sys, threading
@@ -59,3 +62,13 @@ def openssh_session(server: Server, *lines: str, pin: HostKeyPin | None = None, 
     session = transport_of(context).open_session(context)
     assert isinstance(session, OpensshSession)
     return session
+
+
+def command(*argv: str, stdin: str = "", timeout: float = 30.0) -> HostCommand:
+    return HostCommand(argv, stdin=stdin, timeout=timeout)
+
+
+def open_at(server: Server, *lines: str, **keys: Any) -> None:
+    """Connect, and run a command."""
+    with closing(openssh_session(server, *lines, **keys)) as session:
+        assert session.run(TRUE).exit == 0

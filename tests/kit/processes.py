@@ -38,6 +38,14 @@ def nodefall(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[s
     )
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or waits only for its parent."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 def free_port(address: str = "127.0.0.1", kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
     """One that no one takes by chance until a server binds it: below those that Linux gives to clients."""
     while True:

@@ -74,6 +74,12 @@ class _Handler(BaseHTTPRequestHandler):
             name = str(found["subject"][0][0][1])
         sni = self.recorder.names.get(self.connection, "")
         self.recorder.seen.append(Seen(self.path, tuple(identity), name, sni))
+        if "watch=" in self.path:  # nothing happens until the client leaves
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.rfile.read(1)
+            return
         tokens = {value.removeprefix("Bearer ") for key, value in identity if key == "authorization"}
         body = b"{}"
         self.send_response(401 if tokens & self.recorder.refused else 200)
@@ -146,6 +152,18 @@ class _ProxyServer(socketserver.ThreadingTCPServer):
 
 
 @contextmanager
+def proxying(recorder: Recorder) -> Iterator[int]:
+    """A proxy to the server at the recorder's port; yields its port."""
+    proxy = _ProxyServer(("127.0.0.1", 0), type("Proxy", (_Proxy,), {"recorder": recorder}))
+    threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield proxy.server_address[1]
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+
+
+@contextmanager
 def recording(folder: Path) -> Iterator[Recorder]:
     """A server whose certificate ``folder``/cluster.crt has signed; client certificates by the same authority."""
     authority = Authority(folder, "cluster")
@@ -159,16 +177,16 @@ def recording(folder: Path) -> Iterator[Recorder]:
     handler = type("Handler", (_Handler,), {"recorder": recorder})
     servers = [_Server(("127.0.0.1", 0), handler) for _ in range(2)]
     servers[0].socket = tls.wrap_socket(servers[0].socket, server_side=True, do_handshake_on_connect=False)
-    proxy = _ProxyServer(("127.0.0.1", 0), type("Proxy", (_Proxy,), {"recorder": recorder}))
-    recorder.port, recorder.plain_port, recorder.proxy_port = (s.server_address[1] for s in (*servers, proxy))
-    for each in (*servers, proxy):
+    recorder.port, recorder.plain_port = (server.server_address[1] for server in servers)
+    for each in servers:
         threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     for user in ("ada", "grace"):
         issue(authority, user)
     try:
-        yield recorder
+        with proxying(recorder) as recorder.proxy_port:
+            yield recorder
     finally:
-        for each in (*servers, proxy):
+        for each in servers:
             each.shutdown()
             each.server_close()
 

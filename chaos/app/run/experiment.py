@@ -194,7 +194,7 @@ def _run_locked(
         judge = LiveJudge(loaded, recorder, judge_options(planned, connection), observers, watcher)
         ports = (lock, signer, journal, recorder, progress, observers, judge)
         session = RunSession(loaded, connection, planned, *ports, len(view.nodes), owner)
-        lock.on_abort = session.stop.request
+        lock.on_abort = recorder.on_flood = session.stop.request
         lock.on_crash = session.stop.report_crash
         lock.on_loss = session.stop.report_loss
         return carry_out(session, recorder, watcher, directory, writer)

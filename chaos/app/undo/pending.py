@@ -27,6 +27,7 @@ from chaos.engine.connection import ClusterConnection, cluster_identity, lock_na
 from chaos.engine.observations import ClusterObservations
 
 _SHOWN = 3  # findings in one error
+_SHOWN_STEPS = 50  # of one journal
 logger = logging.getLogger(__name__)
 
 
@@ -186,9 +187,10 @@ def describe_pending(run: PendingRun) -> str:
 
 
 def describe_entries(entries: Iterable[PendingUndo | ReplicaEntry]) -> str:
-    """The steps that are to be undone, as ``power-off on worker-1``, comma-separated."""
-    steps = (on_node(e.step, e.node) for e in entries if isinstance(e, ReplicaEntry) or e.undo.proof)
-    return ", ".join(dict.fromkeys(steps))
+    """The steps that are to be undone, as ``power-off on worker-1``, comma-separated; of very many the first ones."""
+    steps = [*dict.fromkeys(on_node(e.step, e.node) for e in entries if isinstance(e, ReplicaEntry) or e.undo.proof)]
+    more = f" and {len(steps) - _SHOWN_STEPS} more" if len(steps) > _SHOWN_STEPS else ""
+    return ", ".join(steps[:_SHOWN_STEPS]) + more
 
 
 def _quote(path: Path) -> str:

@@ -21,7 +21,13 @@ from chaos.engine.connection import ClusterConnection
 from chaos.engine.helper_pods import read_helper_namespaces, refuse_unreachable_undo
 from chaos.engine.inspection import inspect_hosts, list_objects
 from chaos.engine.load import LoadedExperiment, api_reads, host_facts
-from chaos.engine.local_identity import jump_hosts, known_host_keys, local_identity, server_addresses
+from chaos.engine.local_identity import (
+    jump_hosts,
+    known_host_keys,
+    local_identity,
+    server_addresses,
+    transport_problems,
+)
 from chaos.engine.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations, Need
 from chaos.engine.planning.planner import PlanInputs, plan_step
 from chaos.engine.preflight.check import Check
@@ -114,6 +120,7 @@ def collect(
     lists, list_errors = list_objects(connection.kube, LISTS)
     drafts = {case.name: _draft(case, connection, view, hosts) for case in cases if case.is_permitted}
     server = server_addresses(connection.kube.server)
+    addresses = {node: _address(view, node) for node in required}
     observations = ClusterObservations(
         view=view,
         inventory=connection.inventory,
@@ -125,17 +132,21 @@ def collect(
             server | {address for node in required for address in node_addresses(view.nodes[node])}
         ),
         api_server_addresses=server,
-        jump_addresses=jump_hosts(connection.inventory, {node: _address(view, node) for node in required}),
+        jump_addresses=jump_hosts(connection.inventory, addresses),
         known_host_keys=known_host_keys(connection.inventory),
-        connection_risks=(
-            *connection.kube.risks,
-            *(settings.risks if (settings := connection.inventory.prometheus) else ()),
-        ),
+        transport_problems=transport_problems(connection.inventory, addresses),
+        connection_risks=_connection_risks(connection),
         kubernetes=connection.version,
         hosts_are_targets=same_run,
         helper_namespaces=read_helper_namespaces(connection),
     )
     return PreflightData(observations, drafts)
+
+
+def _connection_risks(connection: ClusterConnection) -> tuple[str, ...]:
+    """What weakens the connections to the API server and Prometheus."""
+    prometheus = connection.inventory.prometheus
+    return (*connection.kube.risks, *(prometheus.risks if prometheus else ()))
 
 
 def _address(view: ClusterView, node: str) -> str:

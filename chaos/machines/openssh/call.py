@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from chaos.core.duration import parse_duration
 from chaos.core.errors import Refused
 from chaos.core.inventory import Host, Inventory
 from chaos.core.text import printable
+from chaos.machines.local import refuse_unsafe_key, refuse_untrusted
 from chaos.machines.sessions.settings import CONNECT_TIMEOUT, HostSettings, LocalUser, jump_names
 
 PROGRAM = "ssh"
@@ -56,11 +59,14 @@ class SshConfig:
         return tuple(word for value in self._values.get(key, ()) for word in value.split() if word not in _NONE)
 
 
-def read_config(call: SshCall) -> SshConfig:
-    """Ask ssh, which connects nowhere. Raises Refused for a configuration that it does not accept."""
+def read_config(call: SshCall, *options: str) -> SshConfig:
+    """Ask ssh, which connects nowhere. Raises Refused for a configuration that it does not accept.
+
+    ``options`` precede the arguments of the call.
+    """
     try:
         done = subprocess.run(
-            call.argv("-G"),
+            call.argv("-G", *options),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_TIMEOUT,
@@ -81,6 +87,12 @@ def read_config(call: SshCall) -> SshConfig:
         key, _, value = line.partition(" ")
         values[key] = (*values.get(key, ()), value)
     return SshConfig(values)
+
+
+def known_hosts_files(config: SshConfig) -> tuple[Path, ...]:
+    """The files with known hosts, those of the user first."""
+    texts = (text for key in ("userknownhostsfile", "globalknownhostsfile") for text in config.all(key))
+    return tuple(Path(text).expanduser() for text in texts)
 
 
 def not_installed(error: OSError) -> Refused:
@@ -105,20 +117,40 @@ def ssh_call(inventory: Inventory, key: str, destination: str, local: LocalUser,
         own = getattr(inventory.hosts.get(key, Host()), name)
         return getattr(inventory.defaults, name) if own is None else own
 
+    if config_file is None:
+        _trusted(_user_config(local), refuse_untrusted)
     arguments = ["-F", str(config_file)] if config_file else []
     arguments += ["-o", f"ConnectTimeout={max(round(connect_timeout(inventory, key)), 1)}"]
     for option, value in (("-l", given("user")), ("-p", given("port"))):
         arguments += [option, str(value)] if value else []
     if identity := given("identity_file"):
-        arguments += ["-i", str(local.path(identity))]
+        arguments += ["-i", str(_trusted(local.path(identity), refuse_unsafe_key))]
     if known_hosts := given("known_hosts"):
-        arguments += ["-o", f'UserKnownHostsFile="{local.path(known_hosts)}"']
+        arguments += ["-o", f'UserKnownHostsFile="{_trusted(local.path(known_hosts), refuse_untrusted)}"']
     if given("agent") is False:
         arguments += ["-o", "IdentityAgent=none"]
     if given("proxy_jump") is not None:
         jumps = ",".join(_jump(inventory, name) for name in jump_names(inventory, key))
         arguments += ["-J", jumps or "none"]
     return SshCall(destination, tuple(arguments))
+
+
+def _trusted(path: Path, refuse: Callable[[Path], None]) -> Path:
+    """The path of a file that others cannot change, or that ssh cannot read: it says so. Raises Refused."""
+    with suppress(OSError):
+        refuse(path)
+    return path
+
+
+def _user_config(local: LocalUser) -> Path:
+    """Where ssh looks for it: not in $HOME. It checks the mode of the file, and nothing above it."""
+    import pwd  # noqa: PLC0415 - absent on Windows
+
+    try:
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:  # ssh itself refuses such a user
+        return local.home / ".ssh" / "config"
+    return Path(home, ".ssh", "config")
 
 
 def connect_timeout(inventory: Inventory, key: str) -> float:

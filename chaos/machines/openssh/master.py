@@ -27,10 +27,11 @@ PERSIST = 15  # seconds that a master outlives nodefall
 _START_FACTOR = 3  # times the connect timeout: through jump hosts, and until the login is over
 _EXIT_TIMEOUT = 5.0  # seconds of wall time
 _MAX_PATH = 80  # bytes; a socket's path has 104 on some systems, and ssh appends 17 while it makes one
+_SUFFIX = ".0123456789abcdef"  # as long as what ssh appends
 _SOCKET, _LOG = "s", "log"  # in the folder of a master
 _MAX_SAID = 600  # characters that errors quote
 # What precedes the user's configuration: nothing is asked, no key is accepted on first use, nothing but commands runs.
-_OPTIONS = (
+OPTIONS = (
     *("BatchMode=yes", "StrictHostKeyChecking=yes", "NoHostAuthenticationForLocalhost=no", "UpdateHostKeys=no"),
     *("ControlMaster=yes", f"ControlPersist={PERSIST}", "ServerAliveInterval=10", "ServerAliveCountMax=3"),
     *("ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "Tunnel=no", "PermitLocalCommand=no"),
@@ -86,7 +87,7 @@ def start_master(call: SshCall, config: SshConfig, settings: HostSettings, pin: 
         folder = _private_folder()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         log, stderr = folder / _LOG, folder / "stderr"
-        options = [f"-o{option}" for option in (*_OPTIONS, *_key_types(config, pin.type))]
+        options = [f"-o{option}" for option in (*OPTIONS, *_key_types(config, pin.type))]
         argv = call.argv("-v", "-E", str(log), "-S", _socket(folder), "-N", "-T", *options)
         code = _connect(argv, stderr, _START_FACTOR * settings.connect_timeout)
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
@@ -115,12 +116,35 @@ def _verify(key: str, call: SshCall, settings: HostSettings, pin: HostKeyPin) ->
 
 
 def _private_folder() -> Path:
-    """A directory of this user alone, whose path leaves room for the name of a socket."""
-    folder = Path(tempfile.mkdtemp(prefix="nodefall-ssh-"))
-    if len(os.fsencode(folder)) <= _MAX_PATH:
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix="nodefall-ssh-", dir="/tmp"))
+    """A directory of this user alone, whose path leaves room for the name of a socket. Raises Refused."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="nodefall-ssh-"))
+        if len(os.fsencode(folder)) <= _MAX_PATH:
+            return folder
+        folder.rmdir()
+        return Path(tempfile.mkdtemp(prefix="nodefall-ssh-", dir="/tmp"))
+    except OSError as error:
+        raise _no_socket(error) from error
+
+
+def check_control_socket() -> None:
+    """Make a socket where a master makes one, and remove it. Raises Refused."""
+    folder = _private_folder()
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.bind(str(folder / (_SOCKET + _SUFFIX)))
+    except OSError as error:
+        raise _no_socket(error) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _no_socket(error: OSError) -> Refused:
+    where = printable(str(error.filename or tempfile.gettempdir()), _MAX_SAID)
+    return Refused(
+        f"ssh cannot have a control socket in {where}: {error.strerror or error}",
+        hint="set TMPDIR to a directory that this user can write to, on a local file system",
+    )
 
 
 def _socket(folder: Path) -> str:

@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from chaos.core.errors import Refused, Unreachable
+from chaos.machines.local import refuse_unsafe_key
 from chaos.machines.sessions.settings import HostSettings
 from chaos.machines.ssh.client import ClientTransport
 
@@ -151,6 +152,7 @@ def _validity(path: Path) -> str:
 def _load(settings: HostSettings, path: Path) -> paramiko.PKey:
     """The key in the identity file. Raises Refused, also for an encrypted one: there is no prompt for a passphrase."""
     try:
+        refuse_unsafe_key(path)
         return _parse(path.read_bytes())
     except OSError as error:
         raise Refused(

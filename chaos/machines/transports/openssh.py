@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -14,7 +13,8 @@ from chaos.core.errors import NodefallError, Refused
 from chaos.core.field_types import Model
 from chaos.machines.driver import HostContext, TransportDriver
 from chaos.machines.local import refuse_untrusted
-from chaos.machines.openssh.call import SshCall, SshConfig, resolve, ssh_call
+from chaos.machines.openssh.call import SshCall, known_hosts_files, resolve, ssh_call
+from chaos.machines.openssh.readiness import find_problems
 from chaos.machines.openssh.session import OpensshSession
 from chaos.machines.sessions.host_keys import KnownKeys, known_hosts_name, read_known_hosts
 from chaos.machines.sessions.settings import HostSettings, host_settings
@@ -53,8 +53,14 @@ class OpensshTransport(TransportDriver):
         with suppress(NodefallError):  # reported where the host is used
             settings, config = resolve(host.inventory, host.key, self._call(host))
             name = config.get("hostkeyalias") or known_hosts_name(settings)
-            return frozenset().union(*(_known_keys(host, path).of(name) for path in _known_hosts_files(config)))
+            return frozenset().union(*(_known_keys(host, path).of(name) for path in known_hosts_files(config)))
         return frozenset()
+
+    def local_problems(self, host: HostContext) -> tuple[NodefallError, ...]:
+        try:
+            return tuple(find_problems(self._call(host)))
+        except NodefallError as error:
+            return (error,)
 
     def sudo_user(self, host: HostContext) -> str:
         if host.host.user or host.inventory.defaults.user:
@@ -85,11 +91,6 @@ def _trusted(path: Path) -> Path:
 
 def _known_keys(host: HostContext, path: Path) -> KnownKeys:
     return host.shared.get(("known keys", path), lambda: KnownKeys(read_known_hosts(path)))
-
-
-def _known_hosts_files(config: SshConfig) -> Iterator[Path]:
-    for key in ("userknownhostsfile", "globalknownhostsfile"):
-        yield from (Path(text).expanduser() for text in config.all(key))
 
 
 DRIVER = OpensshTransport()

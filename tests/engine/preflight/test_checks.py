@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chaos.core.api_fact import PseudoFact
+from chaos.core.errors import Refused
 from chaos.core.kube import Node, Pod
 from chaos.core.node_mark import FoundMark, NodeMark
 from chaos.core.permission import Permission
@@ -174,6 +175,7 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
     ),
     ("pending-undo", observed(list_errors={"nodes": "403: no"}), "note", "nodes could not be listed: 403: no"),
     ("host-reachable", observed(replace(host(), error="n1: no route")), "refusal", "n1: no route"),
+    ("openssh", observed(transport_problems={"n1": (Refused("no ssh", hint="get one"),)}), "refusal", "n1: no ssh"),
     ("sudo", observed(host(root=False)), "refusal", "n1: commands do not run as root"),
     ("sudo", observed(host(without="root")), "refusal", "do not run as root: no answer"),
     (

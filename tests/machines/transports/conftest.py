@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,17 @@ def session(server: Server) -> Iterator[SshSession]:
     found = open_session(server.settings())
     yield found
     found.close()
+
+
+@pytest.fixture
+def folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where control sockets are: nothing may be left there."""
+    tmp_path_factory.getbasetemp()  # beside it
+    folder = Path(tempfile.mkdtemp(prefix="m", dir="/tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+    folder.rmdir()
 
 
 @pytest.fixture(scope="session")

@@ -113,6 +113,11 @@ def test_bad_identity_files(server: Server, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="cannot be read"):
         open_session(server.settings(identity_file=tmp_path / "none"))
     (tmp_path / "junk").write_text("junk")
+    (tmp_path / "junk").chmod(0o640)
+    with pytest.raises(Refused, match="other users may read this private key") as caught:
+        open_session(server.settings(identity_file=tmp_path / "junk"))
+    assert caught.value.hint == f"chmod 600 {tmp_path}/junk"
+    (tmp_path / "junk").chmod(0o600)
     with pytest.raises(Refused, match="cannot be used as a private key"):
         open_session(server.settings(identity_file=tmp_path / "junk"))
     (tmp_path / "junk").write_text("PuTTY-User-Key-File-3: ssh-ed25519\n")

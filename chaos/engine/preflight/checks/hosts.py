@@ -29,6 +29,23 @@ def host_reachable(observations: ClusterObservations) -> Iterator[Diagnosis]:
             yield ok(_describe_answer(observations.inventory, host), node)
 
 
+@check(
+    "openssh",
+    "for transport openssh, ssh is new enough, accepts its configuration, asks nothing, trusts known keys only, and can"
+    " have a control socket",
+    is_final=True,
+)
+def openssh(observations: ClusterObservations) -> Iterator[Diagnosis]:
+    """As seen on this machine, without a connection."""
+    for node, problems in sorted(observations.transport_problems.items()):
+        if node in observations.hosts and observations.hosts[node].is_skipped:
+            continue
+        for problem in problems:
+            yield refusal(f"{node}: {problem.message}", problem.hint, node, frozenset({Need.HOST}))
+        if not problems:
+            yield ok("ssh is ready for it", node)
+
+
 def _describe_answer(inventory: Inventory, host: HostObservations) -> str:
     """That it answers; of a Windows host also over what, as there is a choice."""
     if host.target.os != "windows":
