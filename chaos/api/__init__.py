@@ -176,18 +176,23 @@ def run(  # noqa: PLR0913 - one per option
     record: Path | None = None,
     anyway: bool = False,
     watcher: RunWatcher | None = None,
+    series: str = "",
 ) -> Run:
     """Plan, inject, observe, roll back, judge and report.
 
     A :class:`Plan` is executed unless the cluster has changed. ``agree`` confirms that machines of a real cluster go
     down; a function is called with the plan, and raises Refused to cancel. ``progress`` receives phases, steps and
     verdicts, ``watcher`` every entry and judgement. ``record``: a copy of the recording. ``anyway``: see :func:`plan`.
+    ``series``: "2 of 5" for the second run of a series of five, which ``junit.xml`` names in each case.
 
     In the main thread, the first SIGINT or SIGTERM stops the run, which undoes and returns that ``exit_code``. Raises
-    BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish.
+    BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish. A run
+    that is refused has a directory with its reports, too.
     """
-    from chaos.app.run.experiment import RunRequest, always_confirm, refuse_unconfirmed, run
+    from chaos.app.run.experiment import RunRequest, always_confirm, new_run_id, refuse_unconfirmed, run
+    from chaos.app.run.results import report_refusal
     from chaos.app.wiring.connect import connect_cluster
+    from chaos.core.errors import Refused
     from chaos.core.plan import Plan
     from chaos.documents.inventory import as_inventory
     from chaos.engine.connection import refuse_before_side_effects
@@ -198,11 +203,17 @@ def run(  # noqa: PLR0913 - one per option
     loaded_inventory = as_inventory(inventory)
     confirm = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
     seed = saved.seed if saved else seed
-    request = RunRequest(loaded, Path(reports), confirm, seed, record, saved, anyway)
+    request = RunRequest(loaded, Path(reports), confirm, seed, record, saved, anyway, series=series)
+    progress = progress or NullProgress()
     with ExitStack() as stack:
-        with refuse_before_side_effects():
-            connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
-        return run(request, connection, progress or NullProgress(), watcher=watcher or Unwatched())
+        try:
+            with refuse_before_side_effects():
+                connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
+        except Refused as error:
+            run_id = saved.run if saved else new_run_id(loaded)
+            progress.note(report_refusal(error, Path(reports), loaded, run_id, loaded_inventory))
+            raise
+        return run(request, connection, progress, watcher=watcher or Unwatched())
 
 
 def judge(

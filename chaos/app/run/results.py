@@ -9,16 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
 from chaos import __version__
+from chaos.core.clock import SystemClock
 from chaos.core.duration import known_fact, parse_duration
-from chaos.core.errors import Exit, Refused, UsageError, bad_input
+from chaos.core.errors import Exit, NodefallError, Refused, UsageError, bad_input
 from chaos.core.files import write_private
+from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.redaction import redact
-from chaos.core.result import RunResult
+from chaos.core.result import REFUSED, RESULT_VERSION, RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.recording_writer import RecordingWriter
@@ -144,7 +147,7 @@ def create_directory(
         planned.run,
         planned.experiment,
         planned.created,
-        connection.inventory.model_dump(mode="json", by_alias=True, exclude_none=True),
+        _as_document(connection.inventory),
         connection.lab_pid,
         connection.uid,
         holder,
@@ -158,6 +161,56 @@ def create_directory(
         return directory, RecordingWriter(directory / run_directory.RECORDING)
     except OSError as error:
         raise Refused(f"cannot write {error.filename or directory}: {error.strerror}") from error
+
+
+def _as_document(inventory: Inventory) -> dict[str, Any]:
+    return inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def report_refusal(
+    error: Refused, reports: Path, loaded: LoadedExperiment, run: str, cluster: ClusterConnection | Inventory
+) -> str:
+    """Write the reports of a run that was refused before it had a directory: CI systems read them.
+
+    ``cluster``: the inventory, if there is no connection. Returns a note that says where they are, or why not.
+    """
+    connection = cluster if isinstance(cluster, ClusterConnection) else None
+    inventory = cluster if isinstance(cluster, Inventory) else cluster.inventory
+    now = (connection.clock if connection else SystemClock()).now()
+    metadata, spec = loaded.experiment.metadata, loaded.experiment.spec
+    uid, version = (connection.uid, connection.version) if connection else ("", "")
+    result = RunResult(
+        version=RESULT_VERSION,
+        run=run,
+        experiment=metadata.name,
+        title=spec.title,
+        status=Status.INCONCLUSIVE,
+        exit_code=int(error.code),
+        headline=REFUSED + error.message,
+        simulated=inventory.lab is not None or bool(inventory.cluster and inventory.cluster.simulated),
+        kubernetes=version,
+        cluster_uid=uid,
+        started=now,
+        ended=now,
+        targets={},
+        steps=(),
+        steady_state=(),
+        hypothesis=(),
+        notes=(f"hint: {error.hint}",) if error.hint else (),
+        nodefall_version=__version__,
+    )
+    identity = cluster_identity(connection) if connection else ""
+    try:
+        directory = run_directory.create(reports, metadata.name, now)
+        info = run_directory.RunInfo(run, metadata.name, now, _as_document(inventory), None, uid, "", "", identity)
+        run_directory.save(directory, run_directory.RUN, info)
+        write_private(directory / run_directory.EXPERIMENT, loaded.document)
+        refused = Run(result, Timeline(), directory)
+        refused.write(directory)
+    except (NodefallError, OSError) as failed:
+        logger.warning("no report of the refusal: %s", failed)
+        return f"no report of the refusal was written: {failed}"
+    return f"report: {refused.report}"
 
 
 def close_recording(writer: RecordingWriter) -> OSError | None:
