@@ -189,13 +189,9 @@ def run(  # noqa: PLR0913 - one per option
     BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish. A run
     that is refused has a directory with its reports, too.
     """
-    from chaos.app.run.experiment import RunRequest, always_confirm, new_run_id, refuse_unconfirmed, run
-    from chaos.app.run.results import report_refusal
-    from chaos.app.wiring.connect import connect_cluster
-    from chaos.core.errors import Refused
+    from chaos.app.run.experiment import RunRequest, always_confirm, connect_run, refuse_unconfirmed, run
     from chaos.core.plan import Plan
     from chaos.documents.inventory import as_inventory
-    from chaos.engine.connection import refuse_before_side_effects
     from chaos.engine.progress import NullProgress, Unwatched
 
     saved = experiment if isinstance(experiment, Plan) else None
@@ -205,14 +201,7 @@ def run(  # noqa: PLR0913 - one per option
     seed = saved.seed if saved else seed
     request = RunRequest(loaded, Path(reports), confirm, seed, record, saved, anyway, series=series)
     progress = progress or NullProgress()
-    with ExitStack() as stack:
-        try:
-            with refuse_before_side_effects():
-                connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
-        except Refused as error:
-            run_id = saved.run if saved else new_run_id(loaded)
-            progress.note(report_refusal(error, Path(reports), loaded, run_id, loaded_inventory))
-            raise
+    with connect_run(request, loaded_inventory, progress) as connection:
         return run(request, connection, progress, watcher=watcher or Unwatched())
 
 

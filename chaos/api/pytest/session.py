@@ -1,4 +1,4 @@
-"""The end of a session of experiments: those that did not run, and those that were refused; properties of their reports.
+"""The end of a session of experiments: those that did not run and those that were refused; properties of reports.
 
 It is registered in the process that writes the results, with an inventory only.
 """

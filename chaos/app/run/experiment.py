@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import secrets
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from msgspec import structs
 
 from chaos.app.run.results import Run, close_recording, create_directory, report_refusal, write_reports
 from chaos.app.undo.pending import guard_pending_undo, refuse_pending_undo, remove_finished_runs, with_pending_undo
+from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import hold_lock, hold_machine_lock, journal_signer
 from chaos.app.wiring.logs import RunLog, run_log
 from chaos.cluster.cluster_state import cluster_view, refuse_missing
@@ -148,6 +149,26 @@ class RunRequest:
         return self.anyway or bool(self.plan and self.plan.overridden)
 
 
+def _identified(request: RunRequest) -> RunRequest:
+    """The request with the ID of its run."""
+    run_id = request.plan.run if request.plan else request.run_id or new_run_id(request.loaded)
+    return replace(request, run_id=run_id)
+
+
+@contextmanager
+def connect_run(request: RunRequest, inventory: Inventory, progress: Progress) -> Iterator[ClusterConnection]:
+    """Connect to the cluster of a run for the block. A refusal has a report. Raises NodefallError."""
+    with ExitStack() as stack:
+        try:
+            with refuse_before_side_effects():
+                connection = stack.enter_context(connect_cluster(inventory, seed=request.seed))
+        except Refused as error:
+            run_id = _identified(request).run_id
+            progress.note(report_refusal(error, request.reports, request.loaded, run_id, inventory))
+            raise
+        yield connection
+
+
 def run(
     request: RunRequest,
     connection: ClusterConnection,
@@ -159,13 +180,12 @@ def run(
 
     Raises NodefallError if the run ends before any side effect, and UndoPending if the rollback did not finish.
     """
-    run_id = request.plan.run if request.plan else request.run_id or new_run_id(request.loaded)
-    request = replace(request, run_id=run_id)
+    request = _identified(request)
     with run_log() as log:
         try:
             finished, failure = _run_locked(request, connection, LoggedProgress(progress), owner, watcher, log)
         except Refused as error:
-            progress.note(report_refusal(error, request.reports, request.loaded, run_id, connection))
+            progress.note(report_refusal(error, request.reports, request.loaded, request.run_id, connection))
             raise
         if request.series:
             finished = replace(finished, result=structs.replace(finished.result, series=request.series))

@@ -176,33 +176,15 @@ def report_refusal(
     """
     connection = cluster if isinstance(cluster, ClusterConnection) else None
     inventory = cluster if isinstance(cluster, Inventory) else cluster.inventory
+    uid, identity = (connection.uid, cluster_identity(connection)) if connection else ("", "")
     now = (connection.clock if connection else SystemClock()).now()
-    metadata, spec = loaded.experiment.metadata, loaded.experiment.spec
-    uid, version = (connection.uid, connection.version) if connection else ("", "")
-    result = RunResult(
-        version=RESULT_VERSION,
-        run=run,
-        experiment=metadata.name,
-        title=spec.title,
-        status=Status.INCONCLUSIVE,
-        exit_code=int(error.code),
-        headline=REFUSED + error.message,
-        simulated=inventory.lab is not None or bool(inventory.cluster and inventory.cluster.simulated),
-        kubernetes=version,
-        cluster_uid=uid,
-        started=now,
-        ended=now,
-        targets={},
-        steps=(),
-        steady_state=(),
-        hypothesis=(),
-        notes=(f"hint: {error.hint}",) if error.hint else (),
-        nodefall_version=__version__,
+    info = run_directory.RunInfo(
+        run, loaded.experiment.metadata.name, now, _as_document(inventory), None, uid, "", __version__, identity
     )
-    identity = cluster_identity(connection) if connection else ""
+    is_simulated = inventory.lab is not None or bool(inventory.cluster and inventory.cluster.simulated)
+    result = _refused(error, loaded, info, is_simulated, connection.version if connection else "")
     try:
-        directory = run_directory.create(reports, metadata.name, now)
-        info = run_directory.RunInfo(run, metadata.name, now, _as_document(inventory), None, uid, "", "", identity)
+        directory = run_directory.create(reports, result.experiment, now)
         run_directory.save(directory, run_directory.RUN, info)
         write_private(directory / run_directory.EXPERIMENT, loaded.document)
         refused = Run(result, Timeline(), directory)
@@ -211,6 +193,32 @@ def report_refusal(
         logger.warning("no report of the refusal: %s", failed)
         return f"no report of the refusal was written: {failed}"
     return f"report: {refused.report}"
+
+
+def _refused(
+    error: Refused, loaded: LoadedExperiment, info: run_directory.RunInfo, is_simulated: bool, kubernetes: str
+) -> RunResult:
+    """The result of a run that was refused before it had a plan."""
+    return RunResult(
+        version=RESULT_VERSION,
+        run=info.run,
+        experiment=info.experiment,
+        title=loaded.experiment.spec.title,
+        status=Status.INCONCLUSIVE,
+        exit_code=int(error.code),
+        headline=REFUSED + error.message,
+        simulated=is_simulated,
+        kubernetes=kubernetes,
+        cluster_uid=info.cluster_uid,
+        started=info.started,
+        ended=info.started,
+        targets={},
+        steps=(),
+        steady_state=(),
+        hypothesis=(),
+        notes=(f"hint: {error.hint}",) if error.hint else (),
+        nodefall_version=info.nodefall,
+    )
 
 
 def close_recording(writer: RecordingWriter) -> OSError | None:
