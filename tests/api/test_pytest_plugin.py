@@ -223,7 +223,10 @@ def test_an_interrupted_run_ends_the_session(
 
 
 @pytest.mark.parametrize("processes", [0, 2])
-def test_what_an_interruption_left_out_is_not_green(workspace: pytest.Pytester, processes: int) -> None:
+def test_what_an_interruption_left_out_is_not_green(
+    workspace: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # the inner session begins a group of processes
     (workspace.path / "e" / "zero.yaml").write_text(experiment("zero", "x"))
     workspace.makeconftest(INTERRUPTED_AT_TWO)
     options = ("e/zero.yaml", "e/two.yml", "e/one.yaml", "--nodefall-inventory", "lab.yaml", "--junitxml", "j.xml")

@@ -111,7 +111,7 @@ def _find(root: Path, name: str) -> Path:
 
 def has_begun(directory: Path) -> bool:
     """Whether the run had a plan: one that was refused before it has a result only, and is never the newest."""
-    return (directory / PLAN).is_file() or not (directory / RESULT).is_file()
+    return not (directory / RESULT).is_file() or any((directory / name).is_file() for name in (PLAN, JOURNAL))
 
 
 def _no_run(root: Path, name: str) -> UsageError:
