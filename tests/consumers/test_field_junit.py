@@ -41,7 +41,7 @@ def test_a_refused_run_has_a_directory_and_is_not_green(tmp_path: Path) -> None:
     why = json.loads(done.stdout)["error"]["message"]
     assert why.startswith("the experiment requires kubelet.shutdownGracePeriod >1h")
     assert why in (directory / "junit.xml").read_text().replace("&gt;", ">")
-    assert 'verdict="inconclusive"} 1' in (directory / "metrics.txt").read_text()
+    assert 'verdict="refused"} 1' in (directory / "metrics.txt").read_text()
     listed = json.loads(nodefall("runs", "--json", cwd=tmp_path).stdout)
     assert [run["verdict"] for run in listed["runs"]] == ["refused"]
     assert nodefall("report", directory, cwd=tmp_path).returncode == 0
