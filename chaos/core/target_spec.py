@@ -7,13 +7,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from chaos.core.field_types import Model
+from chaos.core.field_types import JsonSchema, Model
 
 LabelValue = Annotated[
     str,
     BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
     WithJsonSchema({"type": ["string", "null"]}),
 ]
+_PERCENT = "0*(?:[1-9][0-9]?|100)%"
+_COUNT = {
+    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^(?:0*[1-9][0-9]*|{_PERCENT})$"}]
+}
 
 
 class LabelRequirement(Model):
@@ -57,7 +61,9 @@ class TargetSpec(Model):
     runs: Literal["workload"] | None = Field(
         None, description="workload: the node can run pods of the workload, and runs one before the first step"
     )
-    count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
+    count: Annotated[int | str, JsonSchema(_COUNT)] = Field(
+        1, description="a number, or a percentage (rounded down, at least 1)"
+    )
 
     @model_validator(mode="after")
     def _no_exception_of_names(self) -> Self:

@@ -65,7 +65,7 @@ def entry_metrics(word: str, started: float, ended: float, pending: int) -> tupl
 
 
 def _state(verdict: str, started: float, ended: float) -> tuple[Metric, ...]:
-    """The verdict as a set of states, and the times that tell how old it is."""
+    """The verdict as a set of states, and the times from which its age follows."""
     verdicts = tuple(Sample(float(verdict == each), {"verdict": str(each)}) for each in (*_VERDICTS, *_ENDINGS))
     return (
         Metric("nodefall_run_verdict", "1 for the verdict of the last run, 0 for each other verdict.", verdicts),
@@ -84,7 +84,7 @@ def _gauge(name: str, text: str, value: float | None) -> Metric:
 
 def _expectations(shown: Sequence[Status]) -> Metric:
     """Those that were left pending are inconclusive."""
-    counts = Counter(Status.INCONCLUSIVE if status is Status.PENDING else status for status in shown)
+    counts: Counter[Status] = Counter(Status.INCONCLUSIVE if status is Status.PENDING else status for status in shown)
     samples = tuple(Sample(float(counts[status]), {"verdict": str(status)}) for status in (*_VERDICTS, Status.KNOWN))
     return Metric("nodefall_run_expectations", "Expectations of the last run, by verdict.", samples)
 
