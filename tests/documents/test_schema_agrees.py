@@ -129,7 +129,8 @@ def details(document: dict[str, Any]) -> list[tuple[Path_, Any, str]]:
         return found
     for part in ("method", "steadyState", "hypothesis", "abort"):
         key, plugins = ("action", REGISTRY.actions) if part == "method" else ("assert", REGISTRY.assertions)
-        for item in spec.get(part) if isinstance(spec.get(part), list) else []:
+        items = spec.get(part)
+        for item in items if isinstance(items, list) else ():
             name = item.get(key) if isinstance(item, dict) else None
             if isinstance(name, str) and name not in plugins:
                 found.append(((part, key), name, "unknown"))

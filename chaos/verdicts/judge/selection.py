@@ -22,7 +22,7 @@ Phases = Annotated[
     list[Phase],
     BeforeValidator(lambda v: v if isinstance(v, list) else [v]),
     Field(min_length=1),
-    AlsoAccepts({"enum": get_args(Phase)}),
+    AlsoAccepts({"enum": list(get_args(Phase))}),
 ]
 
 
