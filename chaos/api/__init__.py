@@ -176,21 +176,22 @@ def run(  # noqa: PLR0913 - one per option
     record: Path | None = None,
     anyway: bool = False,
     watcher: RunWatcher | None = None,
+    series: str = "",
 ) -> Run:
     """Plan, inject, observe, roll back, judge and report.
 
     A :class:`Plan` is executed unless the cluster has changed. ``agree`` confirms that machines of a real cluster go
     down; a function is called with the plan, and raises Refused to cancel. ``progress`` receives phases, steps and
     verdicts, ``watcher`` every entry and judgement. ``record``: a copy of the recording. ``anyway``: see :func:`plan`.
+    ``series``: "2 of 5" for the second run of a series of five, which ``junit.xml`` names in each case.
 
     In the main thread, the first SIGINT or SIGTERM stops the run, which undoes and returns that ``exit_code``. Raises
-    BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish.
+    BadInput; Refused and other NodefallErrors before any side effect; UndoPending if the undo did not finish. A run
+    that is refused has a directory with its reports, too.
     """
-    from chaos.app.run.experiment import RunRequest, always_confirm, refuse_unconfirmed, run
-    from chaos.app.wiring.connect import connect_cluster
+    from chaos.app.run.experiment import RunRequest, always_confirm, connect_run, refuse_unconfirmed, run
     from chaos.core.plan import Plan
     from chaos.documents.inventory import as_inventory
-    from chaos.engine.connection import refuse_before_side_effects
     from chaos.engine.progress import NullProgress, Unwatched
 
     saved = experiment if isinstance(experiment, Plan) else None
@@ -198,11 +199,10 @@ def run(  # noqa: PLR0913 - one per option
     loaded_inventory = as_inventory(inventory)
     confirm = (always_confirm if agree else refuse_unconfirmed) if isinstance(agree, bool) else agree
     seed = saved.seed if saved else seed
-    request = RunRequest(loaded, Path(reports), confirm, seed, record, saved, anyway)
-    with ExitStack() as stack:
-        with refuse_before_side_effects():
-            connection = stack.enter_context(connect_cluster(loaded_inventory, seed=seed))
-        return run(request, connection, progress or NullProgress(), watcher=watcher or Unwatched())
+    request = RunRequest(loaded, Path(reports), confirm, seed, record, saved, anyway, series=series)
+    progress = progress or NullProgress()
+    with connect_run(request, loaded_inventory, progress) as connection:
+        return run(request, connection, progress, watcher=watcher or Unwatched())
 
 
 def judge(

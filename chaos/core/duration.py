@@ -51,6 +51,10 @@ POD_FACTS: dict[str, str] = {
     "toleration(not-ready)": "tolerationSeconds of node.kubernetes.io/not-ready:NoExecute",
     "toleration(unreachable)": "tolerationSeconds of node.kubernetes.io/unreachable:NoExecute",
 }
+# The same as patterns of a JSON schema.
+DURATION = r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h|d))+"
+_TERM = rf"\s*(?:{'|'.join(re.escape(name) for name in (*FACTS, *POD_FACTS))}|{DURATION})\s*"
+BOUND = rf"{_TERM}(?:[+-]{_TERM})*".replace(r"\-", "-")
 _TOKEN = re.compile(r"\s*(?:([+-])|([A-Za-z][\w.]*(?:\([\w./-]*\))?)|(\d[\w.]*))")
 Lookup = Callable[[str], float | None]
 _OPERATORS = {

@@ -14,7 +14,17 @@ from pydantic import (
 )
 
 from chaos.core.duration import Bound, parse_bound, parse_duration
-from chaos.core.field_types import BoundText, DurationText, Factor, HttpUrl, Metadata, Model, Name, VersionRange
+from chaos.core.field_types import (
+    AlsoAccepts,
+    BoundText,
+    DurationText,
+    Factor,
+    HttpUrl,
+    Metadata,
+    Model,
+    Name,
+    VersionRange,
+)
 from chaos.core.probes import Probe, Query
 from chaos.core.target_spec import TargetSpec
 
@@ -92,6 +102,7 @@ class Expectation(Model):
         ]
         | None,
         BeforeValidator(_marker),
+        AlsoAccepts({"const": False}),
     ] = Field(
         None,
         description="The assertion must be true at every moment before this end; true means the end of the run.",

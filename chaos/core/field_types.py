@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -18,12 +20,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from chaos.core.duration import parse_bound, parse_duration
+from chaos.core.duration import BOUND, DURATION, parse_bound, parse_duration
 
 API_VERSION = "nodefall.dev/v1alpha1"
 _LIMIT = 100.0
@@ -33,6 +37,32 @@ _BOUND = re.compile(r"(>=|<=|==|>|<|=)\s*v?(\d{1,3})\.(\d{1,3})", re.ASCII)
 _OPERATORS = {
     ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "=": operator.eq, "==": operator.eq,
 }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class JsonSchema:
+    """Annotation of a type: keywords that its JSON schema has, too, so that it accepts what the validators do.
+
+    Patterns are those of ECMAScript, as editors read them: what Python has beyond it is no pattern of a schema.
+    """
+
+    keywords: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(core), **self.keywords}
+
+
+@dataclass(frozen=True, eq=False)
+class AlsoAccepts(JsonSchema):
+    """Annotation of a type whose validators accept another form, too: the keywords are its schema."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(core), dict(self.keywords)]}
+
+
+def matching(pattern: str, **keywords: Any) -> JsonSchema:
+    """The schema of a text that matches ``pattern`` as a whole."""
+    return JsonSchema({"pattern": f"^(?:{pattern})$", **keywords})
 
 
 def _bound_text(value: str) -> str:
@@ -70,11 +100,18 @@ BoundText = Annotated[
     str,
     BeforeValidator(_require_unit),
     AfterValidator(_bound_text),
+    matching(BOUND),
     Field(examples=["kubelet.shutdownGracePeriod + 10s"]),
 ]
 
 
-DurationText = Annotated[str, BeforeValidator(_require_unit), AfterValidator(_duration_text), Field(examples=["90s"])]
+DurationText = Annotated[
+    str,
+    BeforeValidator(_require_unit),
+    AfterValidator(_duration_text),
+    matching(DURATION),
+    Field(examples=["90s"]),
+]
 
 
 class Model(BaseModel):
@@ -91,15 +128,24 @@ class Metadata(Model):
     annotations: dict[str, str] = Field({}, description="Notes for people and other programs.")
 
 
-def full_match(pattern: str, error: str) -> AfterValidator:
-    """Validator of a text that matches ``pattern`` as a whole; ``error`` completes the message for any other text."""
+@dataclass(frozen=True, eq=False)
+class _FullMatch(JsonSchema):
+    pattern: str
+    error: str
 
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(f"{text!r} {error}")
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, text: str) -> str:
+        if not re.fullmatch(self.pattern, text):
+            raise ValueError(f"{text!r} {self.error}")
         return text
 
-    return AfterValidator(check)
+
+def full_match(pattern: str, error: str) -> _FullMatch:
+    """Validator of a text that matches ``pattern`` as a whole; ``error`` completes the message for any other text."""
+    keywords = {} if "(?i:" in pattern else matching(pattern.replace(r"\Z", "$")).keywords
+    return _FullMatch(keywords, pattern, error)
 
 
 HostAddress = Annotated[str, full_match(r"[A-Za-z0-9:][A-Za-z0-9:.%_-]*", "is neither a name nor an address")]
@@ -189,10 +235,15 @@ def without_query(url: str) -> str:
     return url.partition("?")[0]
 
 
-Url = Annotated[str, AfterValidator(_no_login)]
+Url = Annotated[str, AfterValidator(_no_login), JsonSchema({"pattern": r"^(?![\s\S]*?://[^/]*@)"})]
 
 
-HttpUrl = Annotated[str, AfterValidator(_no_login), AfterValidator(_is_http)]
+HttpUrl = Annotated[
+    str,
+    AfterValidator(_no_login),
+    AfterValidator(_is_http),
+    JsonSchema({"pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://(?![^/]*@)[^\s/][^\s]*$"}),
+]
 
 
 LabelName = Annotated[str, full_match(r"[a-zA-Z_][a-zA-Z0-9_]*", "is not a name of a label of Prometheus")]
@@ -271,7 +322,8 @@ def _check(text: str) -> str:
     return text
 
 
-VersionRange = Annotated[str, AfterValidator(_check)]
+_ONE_BOUND = r"\s*(?:>=|<=|==|>|<|=)\s*v?[0-9]{1,3}\.[0-9]{1,3}\s*"
+VersionRange = Annotated[str, AfterValidator(_check), matching(f"{_ONE_BOUND}(?:,{_ONE_BOUND})*")]
 
 
 def number_or_percentage(value: Any, what: str, least: int) -> Any:

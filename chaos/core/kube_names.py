@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
-from pydantic import Field
 
 from chaos.core.field_types import full_match
 
@@ -29,9 +28,8 @@ _IMAGE = rf"(?!.{{512}}){_PART}(?::[0-9]{{1,5}})?(?:/{_PART}){{0,16}}{_TAG}"
 
 
 def _checks(pattern: str, error: str) -> tuple[Any, ...]:
-    """What both libraries, and the JSON schema, need for a text that matches ``pattern`` as a whole."""
-    schema = Field(json_schema_extra={"pattern": f"^(?:{pattern})$"})
-    return Meta(pattern=rf"\A(?:{pattern})\Z"), full_match(pattern, error), schema
+    """What both libraries need for a text that matches ``pattern`` as a whole."""
+    return Meta(pattern=rf"\A(?:{pattern})\Z"), full_match(pattern, error)
 
 
 Namespace = Annotated[str, *_checks(DNS_LABEL, "is not a name of a namespace")]

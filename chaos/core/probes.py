@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText, Model, Name
+from chaos.core.field_types import AlsoAccepts, DurationText, Model, Name, matching
 from chaos.core.kube_names import Namespace
 
 
@@ -57,6 +57,9 @@ def _at_least_minimum(text: str) -> str:
 
 
 _MIN_SECONDS = 0.1
+_NUMBER = "0*[1-9][0-9]{0,4}"
+_PORT = rf"{_NUMBER}|[a-z0-9-]*[a-z][a-z0-9-]*"
+_PORT_NUMBER = {"type": "integer", "minimum": 1, "maximum": 65535}
 Seconds = Annotated[DurationText, AfterValidator(_at_least_minimum)]
 
 
@@ -67,9 +70,11 @@ class ServiceReference(Model):
     namespace: Namespace = Field(
         "workload", description="The namespace of the Service, or `workload` for the namespace of the run."
     )
-    port: Annotated[str, BeforeValidator(_port)] = Field("80", description="number or name")
+    port: Annotated[str, BeforeValidator(_port), matching(_PORT), AlsoAccepts(_PORT_NUMBER)] = Field(
+        "80", description="number or name"
+    )
     scheme: Literal["http", "https"] = Field("http", description="The protocol of the Service.")
-    path: Annotated[str, AfterValidator(_path)] = Field("/", description="The path of the URL.")
+    path: Annotated[str, AfterValidator(_path), matching(r"/\S*")] = Field("/", description="The path of the URL.")
 
     @property
     def proxy_name(self) -> str:
@@ -81,10 +86,10 @@ class Probe(Model):
     """An endpoint that is probed during the whole run, as a client would."""
 
     name: Name = Field(description="A name that expectations refer to.")
-    http: Annotated[str, AfterValidator(_endpoint_url)] | None = Field(
+    http: Annotated[str, AfterValidator(_endpoint_url), matching(r"[Hh][Tt][Tt][Pp][Ss]?://\S+")] | None = Field(
         None, description="URL; a status from 200 to 399 is a success"
     )
-    tcp: Annotated[str, AfterValidator(_endpoint)] | None = Field(
+    tcp: Annotated[str, AfterValidator(_endpoint), matching(r"[^\s/@]+:[0-9]+")] | None = Field(
         None, description="HOST:PORT; an accepted connection is a success"
     )
     service: ServiceReference | None = Field(

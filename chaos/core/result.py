@@ -137,6 +137,7 @@ class RunResult(Struct, frozen=True):
     tally: str = ""
     sentence: str = ""  # for people, at most 15 words
     unnoticed: tuple[Unnoticed, ...] = ()  # in order of time; a live result has none
+    series: str = ""  # "2 of 5" of a series, of which this is a run
 
     @property
     def ending(self) -> str:

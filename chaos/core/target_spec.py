@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from chaos.core.field_types import Model, number_or_percentage
+from chaos.core.field_types import JsonSchema, Model, number_or_percentage
 from chaos.core.kube import Pod, is_finished, is_owned_by
 
 LabelValue = Annotated[
@@ -15,6 +15,10 @@ LabelValue = Annotated[
     BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
     WithJsonSchema({"type": ["string", "null"]}),
 ]
+_PERCENT = "0*(?:[1-9][0-9]?|100)%"
+_COUNT = {
+    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^(?:0*[1-9][0-9]*|{_PERCENT})$"}]
+}
 
 
 class LabelRequirement(Model):
@@ -125,7 +129,9 @@ class TargetSpec(Model):
     spread: Literal["zone"] | None = Field(
         None, description="zone: a zone has a second node only if every zone with a matching node has one."
     )
-    count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
+    count: Annotated[int | str, JsonSchema(_COUNT)] = Field(
+        1, description="a number, or a percentage (rounded down, at least 1)"
+    )
 
     @model_validator(mode="after")
     def _no_exception_of_names(self) -> Self:

@@ -128,7 +128,7 @@ def check_document(model: type[M], root: Cursor) -> M | None:
 def check_model(model: type[M], root: Node, value: Any, errors: ErrorCollector) -> M | None:
     """``value`` (of ``root``) as ``model``, or None after its errors were added to ``errors``."""
     try:
-        return model.model_validate(value, by_alias=True, by_name=False)
+        found = model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False)
         renamed = {
@@ -139,7 +139,29 @@ def check_model(model: type[M], root: Node, value: Any, errors: ErrorCollector) 
         for detail in details:
             if detail["loc"] not in renamed:  # missing, as it is there by another name
                 _add(model, root, detail, errors)
-    return None
+        return None
+    flags = list(_flags_as_numbers(found, value, ()))
+    for path in flags:
+        errors.add(find(root, path).entry.node.mark, "expected a number, not true or false")
+    return None if flags else found
+
+
+def _flags_as_numbers(found: Any, given: Any, path: Path) -> Iterator[Path]:
+    """The places of true and false where a record has a number: pydantic takes them for 1 and 0."""
+    if isinstance(given, bool):
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            yield path
+    elif isinstance(found, BaseModel) and isinstance(given, dict):
+        for name, field in type(found).model_fields.items():
+            key = field.alias or name
+            if key in given:
+                yield from _flags_as_numbers(getattr(found, name), given[key], (*path, key))
+    elif isinstance(found, dict) and isinstance(given, dict):
+        for key in found.keys() & given.keys():
+            yield from _flags_as_numbers(found[key], given[key], (*path, key))
+    elif isinstance(found, list | tuple) and isinstance(given, list):
+        for number, (item, raw) in enumerate(zip(found, given, strict=False)):
+            yield from _flags_as_numbers(item, raw, (*path, number))
 
 
 def _add(model: type[BaseModel], root: Node, detail: ErrorDetails, errors: ErrorCollector) -> None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory
+from chaos.documents.schema import KeyPatterns
 from chaos.gameday.document import GameDay
 from chaos.gameday.fleet_document import Fleet
 
@@ -65,7 +66,7 @@ class FieldRow:
 
 def fields_of(model: type[BaseModel]) -> Iterator[FieldRow]:
     """The fields of a document, each before those below it."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = model.model_json_schema(by_alias=True, schema_generator=KeyPatterns)
     yield from _rows(model.__name__, schema, schema.get("$defs", {}), "", ())
 
 
@@ -107,7 +108,7 @@ def _below(field: dict[str, Any], suffix: str = "") -> Iterator[tuple[str, str]]
 
 def parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
     """The fields of an action's, an assertion's or a fact's parameters, as JSON."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = model.model_json_schema(by_alias=True, schema_generator=KeyPatterns)
     required, defs = schema.get("required", ()), schema.get("$defs", {})
     return [
         {

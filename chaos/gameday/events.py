@@ -23,6 +23,7 @@ class EventKind(StrEnum):
     DAY_BEGINS = "day-begins"
     ENTRY_BEGINS = "entry-begins"
     ENTRY_ENDS = "entry-ends"
+    ENTRY_SKIPPED = "entry-skipped"
     DAY_ENDS = "day-ends"
     HALTED = "halted"
 
@@ -58,7 +59,9 @@ class DayEvent(Struct, frozen=True, omit_defaults=True):
 
     @property
     def occasions(self) -> frozenset[Occasion]:
-        """What a receiver names in ``on`` to get this event."""
+        """What a receiver names in ``on`` to get this event; nothing for one that is for metrics alone."""
+        if self.kind is EventKind.ENTRY_SKIPPED:
+            return frozenset()
         if self.kind is EventKind.ENTRY_ENDS and self.verdict == "violated":
             return frozenset({"entry", "violated"})
         return frozenset({_OCCASIONS[self.kind]})
@@ -108,6 +111,7 @@ def headline(event: DayEvent) -> str:
         EventKind.DAY_BEGINS: f"{day} begins",
         EventKind.ENTRY_BEGINS: f"{day}: {entry} begins",
         EventKind.ENTRY_ENDS: f"{day}: {entry} is {event.verdict or 'over'}",
+        EventKind.ENTRY_SKIPPED: f"{day}: {entry} is skipped",
         EventKind.DAY_ENDS: f"{day} is over",
         EventKind.HALTED: f"{day} is halted" + (f" by {event.by}" if event.by else ""),
     }

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -40,6 +40,9 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     DONE = "done"
     SKIPPED = "skipped"
+
+
+RUN_WORDS = (*get_args(Verdict), *(str(each) for each in RunStatus if each is not RunStatus.DONE))
 
 
 class DayStatus(StrEnum):

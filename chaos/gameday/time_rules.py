@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText, Model
+from chaos.core.field_types import AlsoAccepts, DurationText, Model, matching
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -63,9 +63,11 @@ def _one_date(value: Any) -> Any:
     return {"on": value} if isinstance(value, str) else value
 
 
-ZoneName = Annotated[str, AfterValidator(_zone_name), Field(examples=["Europe/Berlin"])]
-TimeText = Annotated[str, AfterValidator(_time_text), Field(examples=["09:30"])]
-DateText = Annotated[str, AfterValidator(_date_text), Field(examples=["2026-12-24", "12-24"])]
+ZoneName = Annotated[
+    str, AfterValidator(_zone_name), matching(r"[A-Za-z][A-Za-z0-9_+/-]*"), Field(examples=["Europe/Berlin"])
+]
+TimeText = Annotated[str, AfterValidator(_time_text), matching(_TIME.pattern), Field(examples=["09:30"])]
+DateText = Annotated[str, AfterValidator(_date_text), matching(_DATE.pattern), Field(examples=["2026-12-24", "12-24"])]
 
 
 class Hours(Model):
@@ -144,12 +146,15 @@ class Freeze(Model):
         return days + (", every year" if self.is_yearly else "") + (f" ({self.why})" if self.why else "")
 
 
+_ONE_DATE = {"type": "string", **matching(_DATE.pattern).keywords}
+
+
 class Window(Model):
     """The calendar of a game day. Without hours it is open day and night, except on days of ``not``."""
 
     zone: ZoneName = Field("UTC", description="The IANA name of the time zone.")
     open: list[Hours] = Field([], description="it is open in the hours of any of them")
-    not_: list[Annotated[Freeze, BeforeValidator(_one_date)]] = Field(
+    not_: list[Annotated[Freeze, BeforeValidator(_one_date), AlsoAccepts(_ONE_DATE)]] = Field(
         [], alias="not", description="freezes and holidays: dates, or ranges of dates, in the zone"
     )
 
@@ -163,7 +168,7 @@ def _cron_text(text: str) -> str:
 class Schedule(Model):
     """When a day starts, in the zone of the window; a start outside the window is left out."""
 
-    cron: Annotated[str, AfterValidator(_cron_text)] = Field(
+    cron: Annotated[str, AfterValidator(_cron_text), matching(r"\s*\S+(?:\s+\S+){4}\s*")] = Field(
         description="minute hour day month weekday, as in 0 10 * * TUE#1, the first Tuesday of a month"
     )
     missed: Literal["skip", "run"] = Field(

@@ -193,22 +193,19 @@ def test_a_verdict_is_an_outcome(
     if isinstance(outcome, NodefallError) and "errors" in counts:
         assert lines.count(outcome.message) == 1
         assert lines.count(f"hint: {outcome.hint}") == bool(outcome.hint)
-    case = next(
-        ET.parse(  # noqa: S314 - written by this test
-            workspace.path / "j.xml"
-        ).iter("testcase")
-    )
-    assert [child.tag for child in case if child.tag != "properties"] == ([tag] if tag else [])
+    assert result.ret == (0 if counts == {"passed": 1} else 1)
+    document = ET.parse(workspace.path / "j.xml")  # noqa: S314 - written by this test
+    case = next(document.iter("testcase"))
+    assert [child.tag for child in case] == ([tag] if tag else []), "Jenkins' schema allows no properties here"
     if tag:
         (element,) = (child for child in case if child.tag == tag)
         assert message in element.attrib["message"]
     if isinstance(outcome, RunResult):
         report = workspace.path / "reports" / "cordon" / "20261121T000000Z" / "report.html"
-        properties = {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
-        assert properties == {
-            "nodefall.report": str(report),
-            "nodefall.verdict": str(outcome.status),
-            "nodefall.cluster": "simulated",
+        assert {p.attrib["name"]: p.attrib["value"] for p in document.iter("property")} == {
+            "e/one.yaml::one nodefall.report": str(report),
+            "e/one.yaml::one nodefall.verdict": str(outcome.status),
+            "e/one.yaml::one nodefall.cluster": "simulated",
         }
         if tag:
             result.stdout.fnmatch_lines([f"*{outcome.headline}*", f"*report: {report}*"])
@@ -223,6 +220,61 @@ def test_an_interrupted_run_ends_the_session(
     result = workspace.runpytest_inprocess(*OPTIONS, "e", "--nodefall-inventory", "lab.yaml", no_reraise_ctrlc=True)
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert "passed" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_what_an_interruption_left_out_is_not_green(
+    workspace: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # the inner session begins a group of processes
+    (workspace.path / "e" / "zero.yaml").write_text(experiment("zero", "x"))
+    workspace.makeconftest(INTERRUPTED_AT_TWO)
+    options = ("e/zero.yaml", "e/two.yml", "e/one.yaml", "--nodefall-inventory", "lab.yaml", "--junitxml", "j.xml")
+    parallel = ("-n", str(processes), "--dist", "loadfile") if processes else ()
+    result = workspace.runpytest_subprocess(*OPTIONS, *options, *parallel)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    document = ET.parse(workspace.path / "j.xml")  # noqa: S314 - written by this test
+    found = {each.attrib["name"]: [child.tag for child in each] for each in document.iter("testcase")}
+    assert found["two"] == ["error"]
+    assert found.keys() == {"zero", "one", "two"}
+    if not processes:
+        assert (found["zero"], found["one"]) == ([], ["error"])
+        texts = {each.attrib["name"]: "".join(each.itertext()) for each in document.iter("testcase")}
+        assert texts["two"].startswith("interrupted: ")
+        assert texts["one"].startswith("not started: ")
+
+
+def test_a_session_of_refused_experiments_fails_unless_that_is_allowed(
+    workspace: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    return_outcome(monkeypatch, RequirementUnmet("it requires a grace period"))
+    workspace.makepyfile(test_other="def test_other(): pass")
+    arguments = ("e", "test_other.py", "--nodefall-inventory", "lab.yaml")
+    refused = run(workspace, *arguments)
+    assert refused.ret == pytest.ExitCode.TESTS_FAILED
+    refused.stdout.fnmatch_lines(["nodefall: every experiment was refused, so the session fails; *"])
+    allowed = run(workspace, *arguments, "--nodefall-allow-refused")
+    assert allowed.ret == pytest.ExitCode.OK
+    assert "was refused, so" not in allowed.stdout.str()
+    assert run(workspace, "test_other.py", "--nodefall-inventory", "lab.yaml").ret == pytest.ExitCode.OK
+
+
+INTERRUPTED_AT_TWO = """
+import os, signal, time
+import chaos.api.pytest.experiments
+from chaos.app.run.results import Run
+from chaos.core.timeline import Timeline
+from tests.api.test_pytest_plugin import RESULT
+
+def run(experiment, inventory, *, reports, **_):
+    if experiment.experiment.metadata.name == "two":
+        os.killpg(0, signal.SIGINT)
+        time.sleep(30)
+    return Run(RESULT, Timeline(), reports / "cordon" / "20261121T000000Z")
+
+chaos.api.pytest.experiments.run = run
+os.setpgrp() if "PYTEST_XDIST_WORKER" not in os.environ else None
+"""
 
 
 BUSY = """

@@ -34,8 +34,9 @@ def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         seeds: list[int] = []
         left: Iterator[tuple[int, End]] = iter(enumerate(ends))
 
-        def run_once(_: object, __: object, ___: object, seed: int, ____: object) -> Run:
+        def run_once(_: object, __: object, ___: object, seed: int, ____: object, *, series: str) -> Run:
             seeds.append(seed)
+            assert series == f"{len(seeds)} of {count}"
             day, end = next(left)
             if isinstance(end, BaseException):
                 raise end

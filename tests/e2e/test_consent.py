@@ -61,7 +61,7 @@ def test_a_power_off_is_confirmed_by_name_or_by_option(tmp_path: Path) -> None:
         assert code == 4
         assert "will go down. Type the name of the inventory to continue" in output
         assert "not confirmed" in output
-        assert not list(tmp_path.glob("reports/*/*"))
+        assert not list(tmp_path.glob("reports/*/*/plan.json"))
         done = nodefall("run", "--plan", "plan.json", "-i", real, "--yes", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "step       power-off on worker-" in done.stderr

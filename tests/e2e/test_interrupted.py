@@ -184,7 +184,7 @@ def test_a_power_off_needs_a_power_control(tmp_path: Path) -> None:
         done = nodefall("run", POWEROFF, "-i", "dead.json", "--seed", "1", cwd=tmp_path)
         assert done.returncode == 4, done.stderr
         assert "cannot be reached" in done.stderr
-        assert not list(tmp_path.glob("reports/*/*"))
+        assert not list(tmp_path.glob("reports/*/*/plan.json"))
 
 
 def test_a_run_whose_disk_is_full_is_undone_and_not_held(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from chaos.api import load, run
 from chaos.api.pytest import RUNNER
+from chaos.api.pytest.session import REFUSED, VERDICT
 from chaos.app.run.results import Run
 from chaos.core.errors import BadInput, Exit, NodefallError, RequirementUnmet, UsageError
 from chaos.core.inventory import Inventory
@@ -76,13 +77,14 @@ class ExperimentItem(pytest.Item):
         done = _run_or_error(self.config.stash[RUNNER], self._loaded)
         # Outside the handler of the error: pytest prints an exception and the one that was being handled, one by one.
         if isinstance(done, RequirementUnmet):
+            self.user_properties.append((VERDICT, REFUSED))
             pytest.skip(done.message)
         if isinstance(done, NodefallError):
             pytest.fail(_describe(done), pytrace=False)
         self._run = done
         self.user_properties += [
             ("nodefall.report", str(done.report)),
-            ("nodefall.verdict", str(done.result.status)),
+            (VERDICT, str(done.result.status)),
             ("nodefall.cluster", "simulated" if done.result.simulated else done.result.cluster_uid),
         ]
         if done.result.exit_code not in {Exit.HELD, Exit.VIOLATED}:

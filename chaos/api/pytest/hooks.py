@@ -27,6 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--nodefall-reports", metavar="DIR", default="reports", help="Default: reports.")
     group.addoption("--nodefall-seed", metavar="N", type=int, help="Select the same targets again.")
+    group.addoption(
+        "--nodefall-allow-refused", action="store_true", help="Exit with 0 even if every experiment was refused."
+    )
     group.addoption("--nodefall-yes", action="store_true", help="Confirm that real machines go down.")
     parser.addini("nodefall_inventory", "As --nodefall-inventory; relative to this file.", default="")
     parser.addini("nodefall_lab_scope", "Scope of the fixture nodefall_lab; default: function.", default="function")
@@ -38,8 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group: tests of one group run in one process (pytest-xdist)")
     if path := _inventory(config):
         from chaos.api.pytest.experiments import make_runner
+        from chaos.api.pytest.session import ExperimentSession
 
         config.stash[RUNNER] = make_runner(config, path)
+        if not hasattr(config, "workerinput"):  # a process of pytest-xdist, whose results another one writes
+            config.pluginmanager.register(ExperimentSession(config, SUFFIXES))
 
 
 def _inventory(config: pytest.Config) -> Path | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from chaos.core.clock import SystemClock
 from chaos.core.duration import parse_duration
 from chaos.core.errors import NodefallError
 from chaos.core.field_types import Secret
+from chaos.core.metrics import Metric
 from chaos.core.redaction import register_secret
 from chaos.gameday.document import (
     AlertmanagerReceiver,
@@ -30,10 +31,10 @@ from chaos.gameday.estimates import experiment_duration
 from chaos.gameday.events import DayEvent, EventKind, NoNotifier, Notifier, Undelivered
 from chaos.gameday.notify.delivery import Delivery, QueueNotifier, Requester, Subscription
 from chaos.gameday.notify.receivers import Alertmanager, Chat, Grafana, Pushgateway, TextfileCollector, Webhook
-from chaos.gameday.state import DayRun, DayState, Halt, exit_code, verdict_of
+from chaos.gameday.state import DayRun, DayState, Halt, RunKey, RunStatus, exit_code, verdict_of
 from chaos.gameday.transitions import record_undelivered
 from chaos.machines.local import resolve_secret
-from chaos.reports.run.openmetrics import run_metrics
+from chaos.reports.run.openmetrics import entry_metrics, run_metrics
 
 _STORE_PATIENCE = 5.0  # wall seconds
 
@@ -73,13 +74,27 @@ def send_entry_begin(session: DaySession, run: DayRun) -> None:
     _send(session, EventKind.ENTRY_BEGINS, **_fields(session, run))
 
 
-def send_entry_end(session: DaySession, run: DayRun, done: Run | None) -> None:
-    """A run of the day has ended; None for one without a result."""
-    report: dict[str, Any] = {}
-    if done:
-        report = {"report": str(done.report), "metrics": run_metrics(done.result, done.timeline)}
+def send_entry_end(session: DaySession, run: DayRun, done: Run | None, pending: int = 0) -> None:
+    """A run of the day has ended; None for one without a result. ``pending``: its undo operations that are pending."""
+    report = {"report": str(done.report)} if done else {}
+    metrics = run_metrics(done.result, done.timeline) if done else _metrics_without_result(session, run, pending)
     verdict, reason = run.verdict or str(run.status), run.reason
-    _send(session, EventKind.ENTRY_ENDS, **_fields(session, run), verdict=verdict, reason=reason, **report)
+    fields = {**_fields(session, run), **report}
+    _send(session, EventKind.ENTRY_ENDS, **fields, verdict=verdict, reason=reason, metrics=metrics)
+
+
+def send_skips(session: DaySession, was_open: Collection[RunKey]) -> None:
+    """Runs that were open have been skipped: no metric of a former day may look like one of this day."""
+    skipped = [run for run in session.state.runs if run.status is RunStatus.SKIPPED and run.key in was_open]
+    for run in {run.key.entry: run for run in skipped}.values():  # the last one of an entry counts
+        metrics = _metrics_without_result(session, run, 0)
+        fields = _fields(session, run)
+        _send(session, EventKind.ENTRY_SKIPPED, **fields, verdict="skipped", reason=run.reason, metrics=metrics)
+
+
+def _metrics_without_result(session: DaySession, run: DayRun, pending: int) -> tuple[Metric, ...]:
+    now = session.now()
+    return entry_metrics(run.verdict or str(run.status), now if run.begun is None else run.begun, now, pending)
 
 
 def send_halt(session: DaySession, halt: Halt) -> None:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from chaos.app.day.document import day_permissions, is_under_way, new_state, refuse_unless_due
 from chaos.app.day.entry import DayEntry, recover_runs
-from chaos.app.day.events import notifying, send_begin, send_end, send_entry_end, send_halt
+from chaos.app.day.events import notifying, send_begin, send_end, send_entry_end, send_halt, send_skips
 from chaos.app.day.gates import GateChecker, await_gates
 from chaos.app.day.report import reporting
 from chaos.app.day.session import DayRequest, DaySession
@@ -19,6 +19,7 @@ from chaos.app.day.waits import await_pause, await_window, names_of_impaired
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cluster.cluster_state import refuse_missing
 from chaos.cluster.lease_lock import ClusterLock
+from chaos.core.errors import UndoPending
 from chaos.core.inventory import Inventory
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
 from chaos.engine.stop import Interrupted, stop_on_signal
@@ -122,16 +123,19 @@ def _work(session: DaySession, checker: GateChecker) -> None:
 
 def _next(session: DaySession, run: DayRun, checker: GateChecker) -> None:
     """Wait until the run may begin, and run it; or skip it, and maybe more."""
+    was_open = {each.key for each in session.state.runs if each.is_open}
     if not _may_begin(session, run, checker):
+        send_skips(session, was_open)
         return
     session.note(f"entry {run.key} begins: {_position(session, run)}, seed {run.seed}")
     try:
         done = DayEntry(session, run).execute()
-    except (DayHalted, Interrupted):
-        send_entry_end(session, session.find(run.key), None)
+    except (DayHalted, Interrupted, UndoPending) as error:
+        send_entry_end(session, session.find(run.key), None, pending=int(isinstance(error, UndoPending)))
         raise
     ended = session.find(run.key)
     send_entry_end(session, ended, done)
+    send_skips(session, was_open - {run.key})
     report = f", report {done.report}" if done else ""
     reason = f": {ended.reason}" if ended.reason else ""
     session.note(f"entry {run.key} is {ended.verdict or ended.status}{reason}{report}")

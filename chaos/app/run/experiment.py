@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import secrets
 import signal
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from msgspec.structs import replace
+from msgspec import structs
 
-from chaos.app.run.results import Run, close_recording, create_directory, write_reports
+from chaos.app.run.results import Run, close_recording, create_directory, report_refusal, write_reports
 from chaos.app.undo.pending import guard_pending_undo, refuse_pending_undo, remove_finished_runs, with_pending_undo
+from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import hold_lock, hold_machine_lock, journal_signer
 from chaos.app.wiring.logs import RunLog, run_log
 from chaos.cluster.cluster_state import cluster_view, refuse_missing
@@ -81,7 +82,9 @@ def plan(
     confined = select_workload_nodes(targets, nodes, view, connection.inventory, seed)
     cluster = connection.inventory.cluster
     slack = cluster.slack if cluster else 1.0
-    return replace(planned, overridden=overridden, warnings=messages, workload_nodes=confined, slack=slack), view
+    return structs.replace(
+        planned, overridden=overridden, warnings=messages, workload_nodes=confined, slack=slack
+    ), view
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class RunRequest:
     """What was asked of one run. ``plan``: a saved plan to execute unchanged, instead of making a new one.
 
     ``run_id``: the run's ID, "" for a new one. ``awaits_lock``: wait for the cluster's lock as long as its holder may
-    be dead, instead of refusing the run at once.
+    be dead, instead of refusing the run at once. ``series``: "2 of 5" for the second run of a series of five.
     """
 
     loaded: LoadedExperiment
@@ -138,11 +141,32 @@ class RunRequest:
     anyway: bool = False
     run_id: str = ""
     awaits_lock: bool = False
+    series: str = ""
 
     @property
     def overrides_preflight(self) -> bool:
         """Whether refusals of preflight that are not final are overridden."""
         return self.anyway or bool(self.plan and self.plan.overridden)
+
+
+def _identified(request: RunRequest) -> RunRequest:
+    """The request with the ID of its run."""
+    run_id = request.plan.run if request.plan else request.run_id or new_run_id(request.loaded)
+    return replace(request, run_id=run_id)
+
+
+@contextmanager
+def connect_run(request: RunRequest, inventory: Inventory, progress: Progress) -> Iterator[ClusterConnection]:
+    """Connect to the cluster of a run for the block. A refusal has a report. Raises NodefallError."""
+    with ExitStack() as stack:
+        try:
+            with refuse_before_side_effects():
+                connection = stack.enter_context(connect_cluster(inventory, seed=request.seed))
+        except Refused as error:
+            run_id = _identified(request).run_id
+            progress.note(report_refusal(error, request.reports, request.loaded, run_id, inventory))
+            raise
+        yield connection
 
 
 def run(
@@ -156,8 +180,15 @@ def run(
 
     Raises NodefallError if the run ends before any side effect, and UndoPending if the rollback did not finish.
     """
+    request = _identified(request)
     with run_log() as log:
-        finished, failure = _run_locked(request, connection, LoggedProgress(progress), owner, watcher, log)
+        try:
+            finished, failure = _run_locked(request, connection, LoggedProgress(progress), owner, watcher, log)
+        except Refused as error:
+            progress.note(report_refusal(error, request.reports, request.loaded, request.run_id, connection))
+            raise
+        if request.series:
+            finished = replace(finished, result=structs.replace(finished.result, series=request.series))
         return write_reports(finished, request.record, failure)
 
 
@@ -174,7 +205,7 @@ def _run_locked(
     with ExitStack() as stack:
         machine = stack.enter_context(hold_machine_lock(connection))
         stack.enter_context(clock.participant())
-        run_id = request.plan.run if request.plan else request.run_id or new_run_id(loaded)
+        run_id = request.run_id
         with refuse_before_side_effects():
             on_wait = partial(_before_lock_wait, request, connection, progress)
             connection.label_helpers(run_id)

@@ -9,16 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
 from chaos import __version__
+from chaos.core.clock import SystemClock
 from chaos.core.duration import known_fact, parse_duration
-from chaos.core.errors import Exit, Refused, UsageError, bad_input
+from chaos.core.errors import Exit, NodefallError, Refused, UsageError, bad_input
 from chaos.core.files import write_private
+from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan
 from chaos.core.redaction import redact
-from chaos.core.result import RunResult
+from chaos.core.result import REFUSED, RESULT_VERSION, RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.recording_writer import RecordingWriter
@@ -144,7 +147,7 @@ def create_directory(
         planned.run,
         planned.experiment,
         planned.created,
-        connection.inventory.model_dump(mode="json", by_alias=True, exclude_none=True),
+        _as_document(connection.inventory),
         connection.lab_pid,
         connection.uid,
         holder,
@@ -158,6 +161,64 @@ def create_directory(
         return directory, RecordingWriter(directory / run_directory.RECORDING)
     except OSError as error:
         raise Refused(f"cannot write {error.filename or directory}: {error.strerror}") from error
+
+
+def _as_document(inventory: Inventory) -> dict[str, Any]:
+    return inventory.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def report_refusal(
+    error: Refused, reports: Path, loaded: LoadedExperiment, run: str, cluster: ClusterConnection | Inventory
+) -> str:
+    """Write the reports of a run that was refused before it had a directory: CI systems read them.
+
+    ``cluster``: the inventory, if there is no connection. Returns a note that says where they are, or why not.
+    """
+    connection = cluster if isinstance(cluster, ClusterConnection) else None
+    inventory = cluster if isinstance(cluster, Inventory) else cluster.inventory
+    uid, identity = (connection.uid, cluster_identity(connection)) if connection else ("", "")
+    now = (connection.clock if connection else SystemClock()).now()
+    info = run_directory.RunInfo(
+        run, loaded.experiment.metadata.name, now, _as_document(inventory), None, uid, "", __version__, identity
+    )
+    is_simulated = inventory.lab is not None or bool(inventory.cluster and inventory.cluster.simulated)
+    result = _refused(error, loaded, info, is_simulated, connection.version if connection else "")
+    try:
+        directory = run_directory.create(reports, result.experiment, now)
+        run_directory.save(directory, run_directory.RUN, info)
+        write_private(directory / run_directory.EXPERIMENT, loaded.document)
+        refused = Run(result, Timeline(), directory)
+        refused.write(directory)
+    except (NodefallError, OSError) as failed:
+        logger.warning("no report of the refusal: %s", failed)
+        return f"no report of the refusal was written: {failed}"
+    return f"report: {refused.report}"
+
+
+def _refused(
+    error: Refused, loaded: LoadedExperiment, info: run_directory.RunInfo, is_simulated: bool, kubernetes: str
+) -> RunResult:
+    """The result of a run that was refused before it had a plan."""
+    return RunResult(
+        version=RESULT_VERSION,
+        run=info.run,
+        experiment=info.experiment,
+        title=loaded.experiment.spec.title,
+        status=Status.INCONCLUSIVE,
+        exit_code=int(error.code),
+        headline=REFUSED + error.message,
+        simulated=is_simulated,
+        kubernetes=kubernetes,
+        cluster_uid=info.cluster_uid,
+        started=info.started,
+        ended=info.started,
+        targets={},
+        steps=(),
+        steady_state=(),
+        hypothesis=(),
+        notes=(f"hint: {error.hint}",) if error.hint else (),
+        nodefall_version=info.nodefall,
+    )
 
 
 def close_recording(writer: RecordingWriter) -> OSError | None:

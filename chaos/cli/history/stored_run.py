@@ -108,7 +108,8 @@ def render_report(run: str, format_: str | None, out: Path | None, reports: Path
             hint=f"nodefall undo {directory}, then nodefall judge {directory} {directory / run_directory.EXPERIMENT}",
         )
     result = run_directory.load_result(directory)
-    timeline = build_timeline(read_recording(directory / run_directory.RECORDING))
+    recording = read_recording(directory / run_directory.RECORDING) if run_directory.has_begun(directory) else ()
+    timeline = build_timeline(recording)
     if format_ is None:
         for renderer in renderers.values():
             write(directory / renderer.file, renderer.render(result, timeline), private=True)

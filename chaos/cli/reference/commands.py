@@ -75,7 +75,7 @@ def explain_command(**options: Any) -> None:
 )
 @click.option("--catalog", is_flag=True, help="Print the entry for the catalog of SchemaStore instead.")
 def schema_command(**options: Any) -> None:
-    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days and fleets."""
+    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days, fleets and statements."""
     from chaos.cli.reference import validate
 
     validate.print_schema(**options)

@@ -171,6 +171,7 @@ def run_once(
     seed: int | None,
     output: OutputOptions,
     page: RunPage = NO_PAGE,
+    series: str = "",
 ) -> Run:
     """One run, with its progress on stderr and on ``page``; its report is opened if a person asked for it.
 
@@ -191,6 +192,7 @@ def run_once(
             record=options.record,
             anyway=options.anyway,
             watcher=page.watcher,
+            series=series,
         )
     finally:
         progress.close()

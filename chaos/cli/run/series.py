@@ -44,7 +44,7 @@ def run_series(options: RunOptions, count: int, output: OutputOptions) -> int:
             seed = derived_seed(first, index)
             if not output.quiet:
                 print_error(f"run {index + 1} of {count}, seed {seed}\n")
-            collector.add(options, experiment, inventory, seed)
+            collector.add(options, experiment, inventory, seed, f"{index + 1} of {count}")
     except (NodefallError, KeyboardInterrupt) as error:
         if not collector.runs:
             raise
@@ -72,9 +72,10 @@ class _Collector:
         experiment: Plan | LoadedExperiment,
         inventory: Inventory,
         seed: int,
+        position: str,
     ) -> None:
         """Run once. Raises NodefallError."""
-        done = run_once(options, experiment, inventory, seed, self._output)
+        done = run_once(options, experiment, inventory, seed, self._output, series=position)
         self.runs.append(SeriesRun(seed, read_run(done.directory), done.result))
         if self._output.as_json:
             self.documents.append(json.loads(json_.render(done.result, done.timeline)))

@@ -99,12 +99,17 @@ def _find(root: Path, name: str) -> Path:
             return candidate
     experiment = "*" if name == "last" else name
     one_name = Path(experiment).name == experiment and experiment not in ("", "..")
-    runs = root.glob(f"{experiment}/*/{RUN}") if one_name else ()
+    runs = [path for path in root.glob(f"{experiment}/*/{RUN}") if has_begun(path.parent)] if one_name else []
     found = sorted(runs, key=lambda p: (p.parent.name, p.parent.stat().st_mtime_ns))
     found = found or [path for path in root.glob(f"*/*/{RUN}") if _has_id(path, name)]
     if not found:
         raise _no_run(root, name)
     return found[-1].parent
+
+
+def has_begun(directory: Path) -> bool:
+    """Whether the run had a plan: one that was refused before it has a result only, and is never the newest."""
+    return not (directory / RESULT).is_file() or any((directory / name).is_file() for name in (PLAN, JOURNAL))
 
 
 def _no_run(root: Path, name: str) -> UsageError:

@@ -31,7 +31,7 @@ from chaos.core.api_path import resource_path
 from chaos.core.command import MERGE_PATCH, KubeCommand, TaintsCommand
 from chaos.core.errors import Unsupported
 from chaos.core.evidence import no_proof
-from chaos.core.field_types import Model
+from chaos.core.field_types import Flag, Model
 from chaos.core.kube_names import LabelKey, LabelValue, TaintSpec
 from chaos.core.node_mark import NodeMark, NodeName, NodeUnit, StepOrigin, Tag, origin_of
 from chaos.core.permission import PATCH_NODES, permissions_on
@@ -56,7 +56,7 @@ class CreateParams(Model):
     """Name of the Node, which must not exist in the cluster, unless the API server is to refuse it."""
 
     node: str = Field("nodefall-nowhere", pattern=f"^{_ANY_NAME}$", description="name of the Node")
-    refused: bool = Field(
+    refused: Flag = Field(
         False, description="the name is taken or invalid: any answer of the API server proves the step"
     )
 

@@ -36,6 +36,7 @@ from chaos.gameday.events import (
     webhook_document,
 )
 from chaos.gameday.notify.delivery import Requester, bearer, decode_answer
+from chaos.gameday.state import RUN_WORDS, DayStatus
 
 SIGNATURE, EVENT = "X-Nodefall-Signature", "X-Nodefall-Event"
 _CHATS = {"slack": slack_message, "teams": teams_message}
@@ -43,6 +44,11 @@ _DEFAULT_SECONDS = 4 * 3600.0  # of a day whose end is unknown
 _MAX_SECONDS = 24 * 3600.0  # a silence must end without its process
 _MARGIN = 600.0  # seconds: the last undo may take longer than the window
 _OVER = "expired"
+_DAY_STATUSES = {
+    EventKind.DAY_BEGINS: DayStatus.RUNNING,
+    EventKind.HALTED: DayStatus.HALTED,
+    EventKind.DAY_ENDS: DayStatus.FINISHED,
+}
 _READABLE = 0o644  # the node exporter is another user
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -214,15 +220,18 @@ class TextfileCollector:
 
 def day_metrics(event: DayEvent) -> Sequence[Metric]:
     """The metrics that an event brings, without the labels of their group."""
-    if event.kind is EventKind.ENTRY_ENDS:
+    if event.kind not in _DAY_STATUSES:
         return event.metrics
-    if event.kind is not EventKind.DAY_ENDS:
-        return ()
-    runs = tuple(Sample(number, {"verdict": name}) for name, number in event.counts.items())
-    ended = Sample(event.at)
+    runs = tuple(Sample(event.counts.get(name, 0), {"verdict": name}) for name in RUN_WORDS)
+    status = _DAY_STATUSES[event.kind]
+    statuses = tuple(Sample(float(status is each), {"status": str(each)}) for each in DayStatus)
+    ended = (Sample(event.at),) if status is DayStatus.FINISHED else ()
+    written = (Sample(event.at),)
     return (
         Metric("nodefall_gameday_runs", "Runs of the last game day, by verdict or status.", runs),
-        Metric("nodefall_gameday_end_timestamp_seconds", "When the last game day ended.", (ended,)),
+        Metric("nodefall_gameday_status", "1 for the status of the last game day, 0 for each other status.", statuses),
+        Metric("nodefall_gameday_timestamp_seconds", "When the status of the last game day was sent.", written),
+        Metric("nodefall_gameday_end_timestamp_seconds", "When the last game day ended.", ended),
     )
 
 

@@ -210,7 +210,8 @@ def _case(view: DayView, run: RunView) -> Case:
     message = run.run.reason or run.word
     lines = (message, *(f"{each.kind}: {lesson_text(each)}" for each in surprises(view, run)))
     outcome = _OUTCOMES.get(run.word, "error")
-    return Case(classname, str(run.run.key), run.seconds or 0.0, outcome, run.word, message, lines)
+    cluster = f", {run.cluster}" if len(view.records) > 1 else ""  # readers may merge cases of two suites
+    return Case(classname, f"{run.run.key}{cluster}", run.seconds or 0.0, outcome, run.word, message, lines)
 
 
 def render_json(view: DayView) -> str:

@@ -2,16 +2,21 @@
 
 The schema is Windyroad's XSD, a subset of Jenkins'. A violated verdict is a failure. An inconclusive one must not look
 green, but is no failure of the cluster: an error of type "inconclusive". One that is violated as known is skipped, as
-by an xfail of pytest. A step without proof that it took effect and a pending undo are errors, too.
+by an xfail of pytest. A step without proof that it took effect and a pending undo are errors, too. If all of them
+passed but the run did not, as a refused run, the run itself is an error.
+
+Readers take cases with the same name for retries of one test, and show the best of them: no two cases of a suite have
+the same name. They show either the message or the text of an element, so the text has the message, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
 from chaos.core.action import ProofStatus
+from chaos.core.errors import Exit
 from chaos.core.result import RunResult
 from chaos.core.text import on_node, printable
 from chaos.core.timeline import Timeline
@@ -84,19 +89,33 @@ def _add_suite(root: ET.Element, number: int, suite: Suite) -> None:
     properties = ET.SubElement(element, "properties")
     for name, value in suite.properties:
         ET.SubElement(properties, "property", {"name": printable(name), "value": printable(value)})
-    for case in suite.cases:
+    for case in _distinct(suite.cases):
         _add_case(element, case)
     ET.SubElement(element, "system-out").text = "\n".join(map(printable, suite.output))
     ET.SubElement(element, "system-err")
 
 
+def _distinct(cases: Iterable[Case]) -> Iterator[Case]:
+    """The cases with printable names, each with a number from the second case of one name on."""
+    taken: set[str] = set()
+    for case in cases:
+        name = first = printable(case.name)
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{first} ({number})"
+        taken.add(name)
+        yield replace(case, name=name)
+
+
 def _add_case(suite: ET.Element, case: Case) -> None:
-    attributes = {"name": printable(case.name), "classname": case.classname, "time": _seconds(case.seconds)}
+    attributes = {"name": case.name, "classname": case.classname, "time": _seconds(case.seconds)}
     element = ET.SubElement(suite, "testcase", attributes)
     if case.outcome:
         error = {} if case.outcome == "skipped" else {"type": case.type}
         error["message"] = printable(case.message)
-        ET.SubElement(element, case.outcome, error).text = "\n".join(map(printable, case.details))
+        lines = dict.fromkeys(map(printable, (case.message, *case.details)))
+        ET.SubElement(element, case.outcome, error).text = "\n".join(lines)
 
 
 def _seconds(value: float) -> str:
@@ -110,10 +129,20 @@ _OUTCOMES = {
 
 def render(result: RunResult, timeline: Timeline) -> str:
     """The XML document, ending in a newline."""
-    cases = (*_step_cases(result), *_verdict_cases(result, timeline), *_undo_cases(result))
+    found = [*_step_cases(result), *_verdict_cases(result, timeline), *_undo_cases(result)]
+    if result.exit_code != Exit.HELD and all(case.outcome in ("", "skipped") for case in found):
+        found.append(_run_case(result))
+    series = f", run {result.series}" if result.series else ""
+    cases = [replace(case, name=f"{case.name}{series}") for case in found]
     properties = [("Verdict", result.headline), *run_details(result)]
     took, begun = result.ended - result.started, _timestamp(result.started)
-    return junit_document([Suite(name_of(result), begun, took, properties, cases, list(_system_out(result)))])
+    return junit_document([Suite(f"{name_of(result)}{series}", begun, took, properties, cases, [*_system_out(result)])])
+
+
+def _run_case(result: RunResult) -> Case:
+    """The run as a whole, which did not hold for a reason that is none of a step, a verdict or an undo."""
+    took = result.ended - result.started
+    return Case(_classname(result, "run"), "the run is complete", took, "error", result.ending, result.headline)
 
 
 def _classname(result: RunResult, group: str) -> str:
@@ -138,12 +167,18 @@ def _verdict_cases(result: RunResult, timeline: Timeline) -> Iterator[Case]:
                 f"evidence {e.seq} {format_offset(e.t, row.start)}: {e.what}"
                 for e in map(cited.__getitem__, verdict.evidence)
             ]
-            texts = [*([row.because] if row.sentence else []), f"expected: {verdict.expected}"]
+            texts = [row.because, f"expected: {verdict.expected}"]
             texts += [f"observed: {row.observed}"] if row.observed else []
             outcome, message = _OUTCOMES.get(verdict.shown, ""), row.sentence or row.because
             message = f"{verdict.shown.words}: {verdict.known}" if verdict.shown is Status.KNOWN else message
             classname, kind = _classname(result, section.key), _error_type(verdict)
-            yield Case(classname, verdict.name, took, outcome, kind, message, (*texts, *facts))
+            yield Case(classname, _name(verdict), took, outcome, kind, message, (*texts, *facts))
+
+
+def _name(verdict: Verdict) -> str:
+    """The name of the expectation; without one, its assertion and what it expects."""
+    is_unnamed = verdict.name.removeprefix("recovery: ") == verdict.assertion
+    return f"{verdict.name}: {verdict.expected}" if is_unnamed and verdict.expected else verdict.name
 
 
 def _error_type(verdict: Verdict) -> str:

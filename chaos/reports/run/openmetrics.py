@@ -1,8 +1,13 @@
-"""``metrics.txt``: verdict and times of a run as metrics, in the OpenMetrics text format."""
+"""``metrics.txt``: verdict and times of a run as metrics, in the OpenMetrics text format.
+
+A verdict is a set of states, of which one is 1 and each other is there as 0: a former value cannot survive in the
+database, and a rule can ask for what is missing. Numbers by verdict begin at 0 for the same reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chaos.core.history import History
@@ -14,6 +19,7 @@ from chaos.core.verdict import Status
 from chaos.reports.run.renderer import Renderer
 
 _VERDICTS = (Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE)
+_ENDINGS = ("interrupted", "refused", "skipped")
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
@@ -25,11 +31,10 @@ def render(result: RunResult, timeline: Timeline) -> str:
 def run_metrics(result: RunResult, timeline: Timeline) -> tuple[Metric, ...]:
     """The metrics of a run, without labels that name it. Times that are unknown are left out."""
     fault = _fault(result)
-    verdicts = tuple(Sample(float(result.status is status), {"verdict": str(status)}) for status in _VERDICTS)
+    shown = [verdict.shown for verdict in (*result.hypothesis, *result.recovery)]
     return (
-        Metric("nodefall_run_verdict", "1 for the verdict of the last run.", verdicts),
-        Metric("nodefall_run_expectations", "Expectations of the last run, by verdict.", _expectations(result)),
-        _gauge("start_timestamp_seconds", "When the last run began, in seconds since the epoch.", result.started),
+        *_state(result.ending if result.ending in _ENDINGS else str(result.status), result.started, result.ended),
+        _expectations(shown),
         _gauge("duration_seconds", "Seconds from the begin of the last run to its end.", result.ended - result.started),
         _gauge(
             "detect_seconds",
@@ -46,17 +51,42 @@ def run_metrics(result: RunResult, timeline: Timeline) -> tuple[Metric, ...]:
             "Seconds from the end of the fault of the last run until the steady state held again.",
             _recovery(result),
         ),
-        _gauge("pending_undo", "Undo operations of the last run that are pending.", float(_pending(result))),
+        _pending_undo(sum(not undo.proven for undo in result.undo)),
     )
+
+
+def entry_metrics(word: str, started: float, ended: float, pending: int) -> tuple[Metric, ...]:
+    """The metrics of an entry of a game day without a result: it was skipped, refused or interrupted.
+
+    ``word``: how it ended; what is no verdict and not skipped counts as interrupted. ``pending``: undo operations.
+    """
+    state = word if word in (*_VERDICTS, *_ENDINGS) else "interrupted"
+    return (*_state(state, started, ended), _expectations([]), _pending_undo(pending))
+
+
+def _state(verdict: str, started: float, ended: float) -> tuple[Metric, ...]:
+    """The verdict as a set of states, and the times from which its age follows."""
+    verdicts = tuple(Sample(float(verdict == each), {"verdict": str(each)}) for each in (*_VERDICTS, *_ENDINGS))
+    return (
+        Metric("nodefall_run_verdict", "1 for the verdict of the last run, 0 for each other verdict.", verdicts),
+        _gauge("start_timestamp_seconds", "When the last run began, in seconds since the epoch.", started),
+        _gauge("end_timestamp_seconds", "When the last run ended, in seconds since the epoch.", ended),
+    )
+
+
+def _pending_undo(number: int) -> Metric:
+    return _gauge("pending_undo", "Undo operations of the last run that are pending.", float(number))
 
 
 def _gauge(name: str, text: str, value: float | None) -> Metric:
     return Metric(f"nodefall_run_{name}", text, () if value is None else (Sample(round(value, 3)),))
 
 
-def _expectations(result: RunResult) -> tuple[Sample, ...]:
-    shown = [verdict.shown for verdict in (*result.hypothesis, *result.recovery)]
-    return tuple(Sample(float(shown.count(status)), {"verdict": str(status)}) for status in (*_VERDICTS, Status.KNOWN))
+def _expectations(shown: Sequence[Status]) -> Metric:
+    """Those that were left pending are inconclusive."""
+    counts: Counter[Status] = Counter(Status.INCONCLUSIVE if status is Status.PENDING else status for status in shown)
+    samples = tuple(Sample(float(counts[status]), {"verdict": str(status)}) for status in (*_VERDICTS, Status.KNOWN))
+    return Metric("nodefall_run_expectations", "Expectations of the last run, by verdict.", samples)
 
 
 def _fault(result: RunResult) -> float | None:
@@ -110,10 +140,6 @@ def _recovery_times(result: RunResult) -> Iterator[float]:
     for verdict in result.recovery:
         if verdict.status is Status.HELD and verdict.at is not None and verdict.start is not None:
             yield max(verdict.at - verdict.start, 0.0)
-
-
-def _pending(result: RunResult) -> int:
-    return sum(not undo.proven for undo in result.undo)
 
 
 RENDERER = Renderer("openmetrics", "metrics.txt", "verdict and times as metrics, in OpenMetrics text", render)

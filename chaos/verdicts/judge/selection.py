@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.core.assertion import Undecidable, View
-from chaos.core.field_types import Flag, Model
+from chaos.core.field_types import AlsoAccepts, Flag, Model
 from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_owned_by, is_static, phase
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History, Version
@@ -18,7 +18,12 @@ from chaos.verdicts.judge.signals import Observation, Pattern, from_history, mas
 
 Kind = Literal["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"]
 Phase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
-Phases = Annotated[list[Phase], BeforeValidator(lambda v: v if isinstance(v, list) else [v]), Field(min_length=1)]
+Phases = Annotated[
+    list[Phase],
+    BeforeValidator(lambda v: v if isinstance(v, list) else [v]),
+    Field(min_length=1),
+    AlsoAccepts({"enum": list(get_args(Phase))}),
+]
 
 
 class Owner(Model):

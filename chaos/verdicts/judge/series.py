@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText, Flag
+from chaos.core.field_types import DurationText, Flag, matching
 from chaos.core.kube import Pod, full_name
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History
@@ -37,7 +37,9 @@ def _check_rate(text: str) -> str:
     return text
 
 
-RateText = Annotated[str, AfterValidator(_check_rate), Field(examples=["0.1/s"])]
+RateText = Annotated[
+    str, AfterValidator(_check_rate), matching(r"[0-9]+(?:\.[0-9]+)?/(?:s|m|h)"), Field(examples=["0.1/s"])
+]
 
 
 class Rate(Filter):

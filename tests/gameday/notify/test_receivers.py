@@ -24,8 +24,10 @@ from chaos.gameday.notify.receivers import (
     Pushgateway,
     TextfileCollector,
     Webhook,
+    day_metrics,
     signature,
 )
+from chaos.reports.run.openmetrics import entry_metrics
 from tests.kit.day_events import NOW, event, quick
 from tests.kit.web_server import Answer, Received, web_server
 
@@ -310,13 +312,43 @@ class TestMetrics:
             receiver = Pushgateway(server.url, "tok", quick())
             for sent in EVERY:
                 receiver.deliver(sent)
-        assert server.paths() == [
-            "PUT /metrics/job/nodefall/gameday/monthly/cluster/prod-a/entry/drain",
-            "PUT /metrics/job/nodefall/gameday/monthly/cluster/prod-a",
-        ]
-        assert b'nodefall_run_verdict{verdict="violated"} 1.0\n' in server.received[0].body
-        assert b'nodefall_gameday_runs{verdict="held"} 3.0\n' in server.received[1].body
-        assert server.received[0].headers["authorization"] == "Bearer tok"
+        bodies: dict[str, bytes] = {}
+        for path, received in zip(server.paths(), server.received, strict=True):
+            bodies[path] = received.body  # the last one counts
+            assert received.headers["authorization"] == "Bearer tok"
+        entry, day = sorted(bodies, reverse=True)
+        assert entry == "PUT /metrics/job/nodefall/gameday/monthly/cluster/prod-a/entry/drain"
+        assert day == "PUT /metrics/job/nodefall/gameday/monthly/cluster/prod-a"
+        assert b'nodefall_run_verdict{verdict="violated"} 1.0\n' in bodies[entry]
+
+    @pytest.mark.parametrize(
+        ("kind", "status"),
+        [
+            (EventKind.DAY_BEGINS, "running"),
+            (EventKind.HALTED, "halted"),
+            (EventKind.DAY_ENDS, "finished"),
+        ],
+    )
+    def test_every_count_and_status_of_a_day_is_there(self, kind: EventKind, status: str) -> None:
+        found = {
+            (metric.name.removeprefix("nodefall_gameday_"), *sample.labels.values()): sample.value
+            for metric in day_metrics(event(kind, at=NOW, counts={"held": 3, "skipped": 2}))
+            for sample in metric.samples
+        }
+        words = ("held", "violated", "inconclusive", "interrupted", "pending", "running", "skipped")
+        assert {key: value for key, value in found.items() if key[0] == "runs"} == {
+            ("runs", word): {"held": 3, "skipped": 2}.get(word, 0) for word in words
+        }
+        statuses = {word: found["status", word] for word in ("running", "halted", "finished")}
+        assert statuses == dict.fromkeys(statuses, 0.0) | {status: 1.0}
+        assert found[("timestamp_seconds",)] == NOW
+        assert (("end_timestamp_seconds",) in found) is (kind is EventKind.DAY_ENDS), "of the last day, not of a former"
+
+    def test_a_skipped_entry_has_its_state_and_sends_no_message(self) -> None:
+        skipped = event(EventKind.ENTRY_SKIPPED, entry="drain", metrics=entry_metrics("skipped", NOW, NOW, 0))
+        assert skipped.occasions == frozenset()
+        assert day_metrics(skipped) == skipped.metrics
+        assert entry_metrics("pending", NOW, NOW, 1)[0] == entry_metrics("interrupted", NOW, NOW, 1)[0]
 
     def test_files_for_the_node_exporter(self, tmp_path: Path) -> None:
         receiver = TextfileCollector(tmp_path)
