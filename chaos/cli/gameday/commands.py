@@ -34,8 +34,9 @@ from chaos.core.errors import UsageError
 
 
 @command(
-    "nodefall gameday deploy monthly.yaml -i staging.yaml --image IMAGE@sha256:DIGEST | kubectl apply -f -",
-    "nodefall gameday deploy monthly.yaml -i staging.yaml --s3 reports/staging > manifests.yaml",
+    "nodefall gameday deploy monthly.yaml -i staging.yaml > manifests.yaml",
+    "kubectl apply --server-side -f manifests.yaml",
+    "nodefall gameday deploy monthly.yaml --s3 reports/staging > manifests.yaml",
     "nodefall gameday deploy monthly.yaml -i staging.yaml --format helm > values.yaml",
     of=gameday_command,
     name="deploy",
