@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from chaos.app.day.session import DaySession
 from chaos.app.run.results import Run
@@ -77,9 +77,17 @@ def send_entry_end(session: DaySession, run: DayRun, done: Run | None) -> None:
     """A run of the day has ended; None for one without a result."""
     report: dict[str, Any] = {}
     if done:
-        report = {"report": str(done.report), "metrics": run_metrics(done.result, done.timeline)}
+        report = {"report": _report_url(session, done.report), "metrics": run_metrics(done.result, done.timeline)}
     verdict, reason = run.verdict or str(run.status), run.reason
     _send(session, EventKind.ENTRY_ENDS, **_fields(session, run), verdict=verdict, reason=reason, **report)
+
+
+def _report_url(session: DaySession, report: Path) -> str:
+    """Of a report in the reports of the day; "" without a base: a path means nothing to who reads a message."""
+    base, reports = session.request.report_url, session.request.reports.absolute()
+    if not base or not report.absolute().is_relative_to(reports):
+        return ""
+    return f"{base.rstrip('/')}/{quote(report.absolute().relative_to(reports).as_posix())}"
 
 
 def send_halt(session: DaySession, halt: Halt) -> None:
