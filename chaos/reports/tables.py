@@ -174,17 +174,17 @@ def _cut(block: Sequence[str], room: int) -> Sequence[str]:
         return block
     end = ["", "</details>"] if block[-1] == "</details>" else []
     room -= _size(end) + _LEAST
-    kept: list[str] = []
+    saved: list[str] = []
     for line in block[: len(block) - len(end)]:
         room -= len(line.encode()) + 1
         if room < 0:
             break
-        kept.append(line)
-    rows = [line for line in kept if line.startswith(("| ", "- "))]
+        saved.append(line)
+    rows = [line for line in saved if line.startswith(("| ", "- "))]
     if not rows:
         return []
-    missing = count_of(len(block) - len(end) - len(kept), "more row")
-    return [*kept, "", f"_{missing} did not fit here; the HTML report is complete._", *end]
+    missing = count_of(len(block) - len(end) - len(saved), "more row")
+    return [*saved, "", f"_{missing} did not fit here; the HTML report is complete._", *end]
 
 
 @dataclass(frozen=True, slots=True)
