@@ -177,7 +177,7 @@ def slack_message(event: DayEvent) -> dict[str, Any]:
 
 
 def _lines(lines: list[str]) -> str:
-    """As many lines as a section takes. Nobody is mentioned: behind an @ is a character without width."""
+    """As many lines as a section takes. An @ mentions no one: a character without width is behind it."""
     found, size = list[str](), 0
     for line in lines:
         size += len(line.replace("@", f"@{_NO_WIDTH}")) + 1

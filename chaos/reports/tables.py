@@ -148,7 +148,7 @@ def markdown_document(blocks: Iterable[Sequence[str]], limit: int | None = MAX_C
     """Blocks of lines with an empty line between them, without those that are empty; ends in a newline.
 
     Has at most ``limit`` bytes. If there are more, a block takes at most half of the room that is left; its last rows
-    are left out, with a sentence that says so.
+    are left out, with a sentence about it.
     """
     given = [block for block in blocks if block]
     after, room, left_out = sum(map(_size, given)), (limit or sys.maxsize) - _LEAST, 0

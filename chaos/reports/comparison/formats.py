@@ -55,7 +55,7 @@ def _measures(comparison: Comparison, views: View = View.ANY) -> tuple[Column[Ro
         Column("Accepted", accepted_text, views=View.MARKDOWN | View.HTML),
         Column("", lambda row: "" if row.standing is Standing.INSIDE else row.standing, views=View.TEXT),
         Column("", lambda row: Rich(row.standing, is_bold=row.standing.is_outside), views=View.MARKDOWN),
-        Column("", lambda row: str(row.standing), views=View.HTML),
+        Column("Standing", lambda row: str(row.standing), views=View.HTML),
         Column("Mechanism", why, views=views & ~View.TEXT),
     )
 

@@ -66,7 +66,7 @@ def _blocks(result: RunResult, timeline: Timeline) -> Iterator[list[str]]:
 
 
 def _all_held(found: Sequence[Row]) -> bool:
-    """Whether nobody needs to read these rows first."""
+    """Whether no row needs to be read first."""
     return all(row.verdict.shown is Status.HELD for row in found)
 
 
