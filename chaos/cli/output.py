@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import stat
 import sys
 import threading
 from contextlib import suppress
@@ -16,7 +17,7 @@ import click
 from chaos.core.errors import Exit, Refused, UsageError
 from chaos.core.files import private_opener
 from chaos.core.redaction import redact, redact_bytes
-from chaos.core.text import escape_control, escape_for_encoding
+from chaos.core.text import escape_control, escape_for_encoding, is_ci, without_commands
 
 OUTPUT = "chaos.cli.output"  # key in the metadata of a click context: json or yaml
 _CLOSED_PIPES: set[int] = set()
@@ -32,7 +33,8 @@ def open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name) or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the whole process
-        setattr(sys, name, StandardStream(stream, number))
+        is_log = is_ci(os.environ) and not stat.S_ISREG(os.fstat(number).st_mode)
+        setattr(sys, name, StandardStream(stream, number, is_log=is_log))
 
 
 def redirect_to_null(number: int) -> None:
@@ -48,23 +50,25 @@ def is_closed_pipe(number: int) -> bool:
 
 
 class StandardStream:
-    """A text or binary stream on the descriptor ``number``.
+    """A text or binary stream on the descriptor ``number``; ``is_log``: it is the log of a CI job.
 
-    Secrets are redacted. Once the other end of a pipe is closed, all is discarded: the command goes on, as a run must
-    undo its fault, and ends with its usual exit code.
+    Secrets are redacted, and commands to the CI service. Once the other end of a pipe is closed, all is discarded: the
+    command goes on, as a run must undo its fault, and ends with its usual exit code.
     """
 
-    def __init__(self, stream: Any, number: int) -> None:
-        self._stream, self._number = stream, number
+    def __init__(self, stream: Any, number: int, *, is_log: bool = False) -> None:
+        self._stream, self._number, self._is_log = stream, number, is_log
 
     @property
     def buffer(self) -> StandardStream:
         """The binary stream, to which click writes bytes, and text if the encoding is ASCII."""
-        return StandardStream(self._stream.buffer, self._number)
+        return StandardStream(self._stream.buffer, self._number, is_log=self._is_log)
 
     def write(self, data: str | bytes) -> int:
         """Write redacted ``data``. Raises OSError, as for a full disk, but not for a closed pipe."""
         data = redact(data) if isinstance(data, str) else redact_bytes(bytes(data))
+        if self._is_log:
+            data = without_commands(data) if isinstance(data, str) else _bytes_without_commands(data)
         try:
             return int(self._stream.write(data))
         except BrokenPipeError:
@@ -85,6 +89,10 @@ class StandardStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _bytes_without_commands(data: bytes) -> bytes:
+    return without_commands(data.decode("latin-1")).encode("latin-1")
 
 
 class ProcessEnd:

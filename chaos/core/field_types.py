@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -326,11 +326,27 @@ _ONE_BOUND = r"\s*(?:>=|<=|==|>|<|=)\s*v?[0-9]{1,3}\.[0-9]{1,3}\s*"
 VersionRange = Annotated[str, AfterValidator(_check), matching(f"{_ONE_BOUND}(?:,{_ONE_BOUND})*")]
 
 
-def number_or_percentage(value: Any, what: str, least: int) -> Any:
-    """A whole number from ``least`` or a percentage like ``25%``, as it is. Raises ValueError for anything else."""
-    text = str(value)[:20]
-    number = text.removesuffix("%")
-    fits = type(value) in (int, str) and number.isascii() and number.isdigit() and int(number) >= least
-    if not fits or (text != number and int(number) > 100):
-        raise ValueError(f"{what} must be a whole number from {least} or a percentage like 25%, not {text!r}")
-    return value
+def _number_or_percentage(least: int) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        text = str(value)[:20]
+        number = text.removesuffix("%")
+        fits = type(value) in (int, str) and number.isascii() and number.isdigit() and int(number) >= least
+        if not fits or (text != number and int(number) > 100):
+            raise ValueError(f"must be a whole number from {least} or a percentage like 25%, not {text!r}")
+        return value
+
+    return check
+
+
+_ZERO_OR_MORE = {"type": "string", "pattern": "^(?:[0-9]+|0*(?:[0-9]|[1-9][0-9]|100)%)$"}
+_ONE_OR_MORE = {"type": "string", "pattern": "^(?:0*[1-9][0-9]*|0*(?:[1-9][0-9]?|100)%)$"}
+CountOrPercentage = Annotated[
+    int | str,
+    BeforeValidator(_number_or_percentage(1)),
+    JsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, _ONE_OR_MORE]}),
+]
+SpareOrPercentage = Annotated[
+    int | str,
+    BeforeValidator(_number_or_percentage(0)),
+    JsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _ZERO_OR_MORE]}),
+]

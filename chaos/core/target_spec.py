@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from chaos.core.field_types import JsonSchema, Model, number_or_percentage
+from chaos.core.field_types import CountOrPercentage, Model
 from chaos.core.kube import Pod, is_finished, is_owned_by
 
 LabelValue = Annotated[
@@ -15,10 +15,6 @@ LabelValue = Annotated[
     BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
     WithJsonSchema({"type": ["string", "null"]}),
 ]
-_PERCENT = "0*(?:[1-9][0-9]?|100)%"
-_COUNT = {
-    "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^(?:0*[1-9][0-9]*|{_PERCENT})$"}]
-}
 
 
 class LabelRequirement(Model):
@@ -129,17 +125,10 @@ class TargetSpec(Model):
     spread: Literal["zone"] | None = Field(
         None, description="zone: a zone has a second node only if every zone with a matching node has one."
     )
-    count: Annotated[int | str, JsonSchema(_COUNT)] = Field(
-        1, description="a number, or a percentage (rounded down, at least 1)"
-    )
+    count: CountOrPercentage = Field(1, description="A number, or a percentage (rounded down, at least 1).")
 
     @model_validator(mode="after")
     def _no_exception_of_names(self) -> Self:
         if self.nodes and self.except_:
             raise ValueError("give either nodes or except")
         return self
-
-    @field_validator("count", mode="before")
-    @classmethod
-    def _count(cls, value: Any) -> Any:
-        return number_or_percentage(value, "count", least=1)

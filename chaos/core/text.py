@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from chaos.core.redaction import redact
 
@@ -11,6 +12,13 @@ from chaos.core.redaction import redact
 # Co, Cn: private and unassigned, which includes U+FFFE and U+FFFF that XML 1.0 forbids; Zl, Zp: line ends to scripts.
 _ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _MAX_LENGTH = 2000
+# The character behind which a space ends what would be a command.
+_COMMAND = re.compile(
+    r"#(?=#[\w.]*\[)|^[ \t]*:(?=:\S)"
+    r"|:(?=:(?:error|warning|notice|debug|group|endgroup|add-\w+|set-\w+|save-state|stop-commands|echo|remove-\w+))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "JENKINS_URL", "BUILDKITE")
 _ASCII_SYMBOLS = str.maketrans({"✓": "+", "✗": "x", "…": "."})
 
 
@@ -30,6 +38,25 @@ def escape_control(text: str) -> str:
 
 def _escape(text: str) -> str:
     return text if text.isprintable() else "".join(_escape_character(c) for c in text)
+
+
+def without_commands(text: str) -> str:
+    """``text`` without what a CI service takes from a job's log as a command; programs read the same JSON from it.
+
+    GitHub: ``::error`` at the start of a line, ``##[error]`` anywhere. Azure Pipelines: ``##vso[``, too. TeamCity:
+    ``##teamcity[``.
+    """
+    is_json = text[:1] in ("{", "[") and text.rstrip()[-1:] in ("}", "]")
+    return _COMMAND.sub(_json_escape if is_json else r"\g<0> ", text)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    return f"{match[0][:-1]}\\u{ord(match[0][-1]):04x}"
+
+
+def is_ci(environ: Mapping[str, str]) -> bool:
+    """Whether a CI service reads what is printed."""
+    return any(environ.get(name, "").lower() not in ("", "0", "false") for name in _CI_VARIABLES)
 
 
 def escape_for_encoding(text: str, encoding: str) -> str:

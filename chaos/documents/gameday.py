@@ -212,7 +212,7 @@ def _check_inventory(place: Cursor, inventory: Inventory) -> None:
     if inventory.cluster is None:
         place.report("a lab cannot be part of a fleet, as it is started for a command", _REAL_CLUSTER)
     elif not inventory.cluster.expect_uid:
-        hint = "kubectl get namespace kube-system -o jsonpath={.metadata.uid}"
+        hint = "kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'"
         place.report("expectUID is missing in this inventory, so the wrong cluster could be under test", hint)
 
 

@@ -17,6 +17,8 @@ MESSAGE_VERSION = 1
 _MAX_TEXT = 1000  # characters
 _COLORS = {"held": "good", "violated": "attention"}  # names of Adaptive Cards; else a warning
 _SLACK_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_MAX_SECTION = 3000  # characters of a section of Slack; a post of Mattermost holds more
+_NO_WIDTH = "\u200b"
 
 
 class EventKind(StrEnum):
@@ -34,7 +36,7 @@ class DayEvent(Struct, frozen=True, omit_defaults=True):
     ``day``: the ID of the day. ``until``: when the day is over at the latest, if that is known. ``entry``,
     ``repetition`` (from 1), ``run``, ``experiment``, ``begun`` and ``metrics``: of events about an entry. ``verdict``
     and ``reason``: how the entry or the day ended, or why it was halted, ``by``: by whom. ``counts``: of the day's runs
-    by verdict or status. ``report``: where the report is.
+    by verdict or status. ``report``: the URL of the report.
     """
 
     kind: EventKind
@@ -167,12 +169,26 @@ def webhook_document(event: DayEvent) -> dict[str, Any]:
 def slack_message(event: DayEvent) -> dict[str, Any]:
     """The body for an incoming webhook of Slack, or of what is compatible with it, as Mattermost.
 
-    ``text`` is what a notification shows. https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+    ``text`` is what a notification of Slack shows, and all that Mattermost shows, which links mentions and Markdown in
+    it. https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
     """
     head = headline(event).translate(_SLACK_ESCAPES)
-    rest = [f"*{name}:* {value.translate(_SLACK_ESCAPES)}" for name, value in details(event)]
-    text = "\n".join([f"*{head}*", *rest])[:2900]  # a section holds 3000 characters
-    return {"text": head, "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}]}
+    facts = [(name, value.translate(_SLACK_ESCAPES)) for name, value in details(event)]
+    text = _lines([head, *(f"{name}: {value}" for name, value in facts)])
+    marked = _lines([f"*{head}*", *(f"*{name}:* {value}" for name, value in facts)])
+    block = {"type": "section", "text": {"type": "mrkdwn", "text": marked}}
+    return {"text": text.replace("](", f"]{_NO_WIDTH}("), "blocks": [block]}
+
+
+def _lines(lines: list[str]) -> str:
+    """As many lines as a section takes. An @ mentions no one: a character without width is behind it."""
+    found, size = list[str](), 0
+    for line in lines:
+        size += len(line.replace("@", f"@{_NO_WIDTH}")) + 1
+        if size > _MAX_SECTION:
+            break
+        found.append(line.replace("@", f"@{_NO_WIDTH}"))
+    return "\n".join(found)
 
 
 def teams_message(event: DayEvent) -> dict[str, Any]:
@@ -180,15 +196,21 @@ def teams_message(event: DayEvent) -> dict[str, Any]:
 
     Its trigger takes Adaptive Cards only, in the envelope of a message:
     https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using
+    Clients differ in what they take as an escape in a TextBlock or a Fact, and a TextRun has no Markdown at all.
     """
     color = _COLORS.get(event.verdict, "warning") if event.verdict or event.kind is EventKind.HALTED else "default"
-    title = {"type": "TextBlock", "text": headline(event), "weight": "Bolder", "wrap": True, "color": color}
-    facts = [{"title": name, "value": value} for name, value in details(event)]
+    title = _runs({"text": headline(event), "weight": "Bolder", "color": color})
+    facts = [_runs({"text": f"{name}: ", "weight": "Bolder"}, {"text": value}) for name, value in details(event)]
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
-        "body": [title, *([{"type": "FactSet", "facts": facts}] if facts else [])],
+        "body": [title, *facts],
+        **({"actions": [{"type": "Action.OpenUrl", "title": "Report", "url": event.report}]} if event.report else {}),
     }
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
     return {"type": "message", "attachments": [attachment]}
+
+
+def _runs(*runs: dict[str, str]) -> dict[str, Any]:
+    return {"type": "RichTextBlock", "inlines": [{"type": "TextRun", **run} for run in runs]}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from datetime import date
 from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
 from typing import Annotated, Any, Literal, Self
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -19,6 +21,22 @@ MINUTES_OF_DAY = 24 * 60
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])|24:00")
 _DATE = re.compile(r"(?:([0-9]{4})-)?([0-9]{2})-([0-9]{2})")
 _LEAP_YEAR = 2000
+_OFFSET = re.compile(r"(?:utc|gmt)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
+_LOCAL = ("local", "localtime", "posixrules")
+_ABBREVIATIONS = {
+    "z": "UTC", "cest": "Europe/Berlin", "mez": "Europe/Berlin", "bst": "Europe/London",
+    "eest": "Europe/Helsinki", "msk": "Europe/Moscow", "ist": "Asia/Kolkata", "jst": "Asia/Tokyo", "kst": "Asia/Seoul",
+    "edt": "America/New_York", "et": "America/New_York", "cst": "America/Chicago", "cdt": "America/Chicago",
+    "mdt": "America/Denver", "pst": "America/Los_Angeles", "pdt": "America/Los_Angeles", "pt": "America/Los_Angeles",
+    "aest": "Australia/Sydney", "aedt": "Australia/Sydney", "nzst": "Pacific/Auckland", "nzdt": "Pacific/Auckland",
+}  # fmt: skip
+_MACROS = {
+    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * SUN",
+    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}  # fmt: skip
+_CRON_ZONE = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.+)", re.IGNORECASE)
+_WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_WEEKDAY_RANGE = re.compile(r"(SUN|MON|TUE|WED|THU|FRI|SAT|[0-7])-(SUN|MON|TUE|WED|THU|FRI|SAT|[0-7])(?!/)")
 
 
 def _zone_name(text: str) -> str:
@@ -27,13 +45,44 @@ def _zone_name(text: str) -> str:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of this name. Raises ValueError with the nearest name."""
-    try:
-        return ZoneInfo(name)
-    except (KeyError, OSError, ValueError):  # not found, a directory, a path
-        nearest = get_close_matches(name, available_timezones(), 1, 0.6)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else "write a name like Europe/Berlin or UTC"
-        raise ValueError(f"unknown time zone {name[:80]!r}; {hint}") from None
+    """The time zone with this IANA name. Raises ValueError with the name that was probably meant.
+
+    A name that only this machine knows, such as ``localtime``, is refused: elsewhere it is another zone or none.
+    """
+    if name not in _iana_names():
+        raise ValueError(f"unknown time zone {name[:80]!r}; {_zone_hint(name[:80])}")
+    return ZoneInfo(name)
+
+
+@cache
+def _iana_names() -> frozenset[str]:
+    """The names in the IANA database. Factory stands for a zone that was never set."""
+    text = (files("tzdata") / "zones").read_text(encoding="utf-8")
+    return frozenset(text.split()) - {"Factory"}
+
+
+def _zone_hint(name: str) -> str:
+    plain = "_".join(name.split()).casefold().removeprefix("posix/").removeprefix("right/")
+    names = sorted(_iana_names())
+    wanted = _ABBREVIATIONS.get(plain, "") or _fixed_zone(plain)
+    wanted = wanted or next((each for each in names if each.casefold() == plain), "")
+    by_city = {each.casefold().rpartition("/")[2]: each for each in names if "/" in each}
+    city = plain.rpartition("/")[2]
+    if not wanted and plain not in _LOCAL:
+        near = get_close_matches(plain, folded := {each.casefold(): each for each in names}, 1, 0.8)
+        cities = [] if near else get_close_matches(city, by_city, 1, 0.75)
+        wanted = by_city.get(city, "") or next((folded[each] for each in near), next((by_city[c] for c in cities), ""))
+    return f"did you mean {wanted!r}?" if wanted else "write a name like Europe/Berlin or UTC"
+
+
+def _fixed_zone(text: str) -> str:
+    """The zone with an offset like utc+2 or +02:00, whose name has the opposite sign; "" for anything else."""
+    match = _OFFSET.fullmatch(text)
+    if not match or match[3] not in (None, "00"):
+        return ""
+    hours = int(match[2])
+    name = f"Etc/GMT{'-' if match[1] == '+' else '+'}{hours}" if hours else "UTC"
+    return name if name in _iana_names() else ""
 
 
 def minutes_of(text: str) -> int:
@@ -160,9 +209,31 @@ class Window(Model):
 
 
 def _cron_text(text: str) -> str:
-    if len(text) > 200 or len(text.split()) != 5:
-        raise ValueError(f"invalid schedule {text[:80]!r}: expected 5 fields: minute hour day month weekday")
+    words = text.split()
+    if words and words[0].startswith("@"):
+        known = _MACROS.get(words[0].lower(), "") if len(words) == 1 else ""
+        what = f"write {known!r}" if known else "write the times in 5 fields, such as '0 10 * * TUE'"
+        raise ValueError(f"invalid schedule {text[:80]!r}; {what}")
+    if match := _CRON_ZONE.fullmatch(text.strip()):
+        what = f"write cron: {match[2]!r} here and zone: {match[1]} in the window"
+        raise ValueError(f"invalid schedule {text[:200]!r}: a schedule has no zone; {what}")
+    if len(text) > 200 or len(words) != 5:
+        what = f"; leave out the seconds: {' '.join(words[1:])!r}" if len(words) == 6 and len(text) <= 200 else ""
+        raise ValueError(f"invalid schedule {text[:80]!r}: expected 5 fields: minute hour day month weekday{what}")
+    if "?" in words:
+        raise ValueError(f"invalid schedule {text!r}: write * for ?: {' '.join(words).replace('?', '*')!r}")
+    _check_weekdays(text, words)
     return text
+
+
+def _check_weekdays(text: str, words: list[str]) -> None:
+    """Raises ValueError for a range over the end of the week, such as SAT-SUN, with its days one by one."""
+    for match in _WEEKDAY_RANGE.finditer(words[4].upper()):
+        first, last = (int(day) if day.isdigit() else _WEEKDAYS.index(day) for day in match.groups())
+        if first > last:
+            days = ",".join(_WEEKDAYS[day % 7] for day in range(first, last + 8))
+            written = " ".join([*words[:4], words[4].upper().replace(match[0], days)])
+            raise ValueError(f"invalid schedule {text!r}: {match[0]} ends before it begins; write {written!r}")
 
 
 class Schedule(Model):

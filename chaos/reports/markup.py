@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _VOID = frozenset({"line", "rect"})
+_DRAWN_IN = ("base.css", "timeline.css", "day.css", "forecast.css", "trend.css")
+_WHOLE = (".still", ".calendar", ".chart")  # drawings: what is within them is what it is anywhere
+_PAINTS = ("fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight", "text-anchor")
 
 
 class Html(str):
@@ -35,11 +39,57 @@ def text(value: object) -> Html:
 
 
 def tag(name: str, /, *children: str, **attributes: str) -> Html:
-    """An element of a drawing. ``class_`` and ``data_x`` become ``class`` and ``data-x``; children are escaped."""
-    rendered = attributes_text({key.strip("_").replace("_", "-"): value for key, value in attributes.items()})
+    """An element of a drawing. ``class_`` and ``data_x`` become ``class`` and ``data-x``; children are escaped.
+
+    It has the colors of its class as attributes, too: Jenkins and mail programs show pages without their styles.
+    """
+    given = {key.strip("_").replace("_", "-"): value for key, value in attributes.items()}
+    rendered = attributes_text({**_paint(given.get("class", "")), **given})
     if name in _VOID:
         return Html(f"<{name}{rendered}/>")
     return Html(f"<{name}{rendered}>{join(children)}</{name}>")
+
+
+@cache
+def _paint(classes: str) -> dict[str, str]:
+    """What the styles say of a shape with these classes, as attributes, in the colors of paper."""
+    names, found = set(classes.split()), dict[str, str]()
+    for selector, painted in _painted():
+        if selector <= names:
+            found |= painted
+    return found
+
+
+@cache
+def _painted() -> list[tuple[frozenset[str], dict[str, str]]]:
+    """Rules of the styles that paint shapes: the classes that they select, and the values."""
+    css = re.sub(r"@media[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", load_assets(*_DRAWN_IN))
+    colors = dict(re.findall(r"(--[\w-]+): ([^;]+);", css))
+    rules = []
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", css):
+        pairs = (pair.split(":", 1) for pair in body.split(";") if ":" in pair)
+        values = {
+            name.strip(): re.sub(r"var\(([^)]+)\)", lambda m: colors[m[1]], value.strip()) for name, value in pairs
+        }
+        painted = {name: value for name, value in values.items() if name in _PAINTS}
+        words = [selector.split() for selector in _alternatives(selectors.strip())] if painted else []
+        ends = [parts[-1] for parts in words if len(parts) == 1 or parts[0] in _WHOLE]
+        rules += [(frozenset(classes), painted) for end in ends if (classes := re.findall(r"\.([\w-]+)", end))]
+    return rules
+
+
+def _alternatives(selectors: str) -> list[str]:
+    """``.run:is(.a, .b), .c`` as ``.run.a``, ``.run.b`` and ``.c``."""
+    if match := re.search(r"([^,]*):is\(([^)]*)\)", selectors):
+        expanded = ", ".join(f"{match[1].strip()}{each.strip()}" for each in match[2].split(","))
+        return _alternatives(selectors[: match.start()] + expanded + selectors[match.end() :])
+    return [each.strip() for each in selectors.split(",")]
+
+
+def key(kind: str) -> Html:
+    """The sign of a legend for shapes of this class."""
+    shape = tag("rect", width="14", height="11", class_=kind)
+    return tag("svg", shape, width="14", height="11", class_=f"key {kind}", aria_hidden="true")
 
 
 def attributes_text(attributes: Mapping[str, str]) -> Html:
@@ -84,7 +134,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals["attributes"] = attributes_text
+    found.globals |= {"attributes": attributes_text, "key": key}
     return found
 
 

@@ -7,18 +7,26 @@ page gets a description of the others (:func:`describe_columns`).
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
-from chaos.core.text import align_columns, printable
+from chaos.core.text import align_columns, count_of, printable
 
 R = TypeVar("R")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@!$])")
-_LINE_START = re.compile(r"^(\d+)([.)])|^([-+=])")
+_LINE_START = re.compile(r"^(\d+)([.)])|^([-+=/])")  # a line that begins with a slash is a command to GitLab
 _AUTOLINK = re.compile(r"(?i)(?<=www)\.|:(?=//)")
+# Renderers look for mentions in the rendered text, where a backslash is gone. Behind what a mention begins with,
+# an invisible character ends them: @team, #12, !12, $12, %12, &12, ^12, ~label, GH-12.
+_REFERENCE = re.compile(r"(?<=[@#~^])(?=\S)|(?<=[!$%])(?=[\w\"\\])|(?<=&amp;)(?=\d)|(?i:(?<=GH-)(?=\d))")
+_ENDS_REFERENCE = "&#8203;"
+MAX_COMMENT = 60_000  # bytes: a comment on GitHub holds 65,536 characters, and people write something around a report
+MAX_STEP_SUMMARY = 1_000_000  # bytes: GitHub drops the whole summary of a step if it has more than 1 MiB
+_LEAST = 400  # bytes that are worth a block which is cut
 _CLASSES = ("links", "num", "time")  # shapes of a whole cell
 
 
@@ -100,9 +108,10 @@ def text_table(columns: Columns[R], rows: Iterable[R]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Escape ``text`` so that Markdown has no markup, link, table cell or HTML of it."""
+    """Escape ``text`` so that Markdown has no markup, link, mention, table cell or HTML of it."""
     escaped = _SPECIAL.sub(r"\\\1", printable(text).replace("&", "&amp;"))
-    return _AUTOLINK.sub(lambda m: "\\" + m[0], escaped)
+    escaped = _AUTOLINK.sub(lambda m: "\\" + m[0], escaped)
+    return _REFERENCE.sub(_ENDS_REFERENCE, escaped)
 
 
 def escape_line(text: str) -> str:
@@ -115,9 +124,14 @@ def markdown_table(
 ) -> list[str]:
     """Lines of a table in Markdown. ``rule``: below a title. ``cell``: escapes the text of a cell."""
     found = shown(columns, View.MARKDOWN)
-    lines = [[cell(column.title) for column in found], *([cell(column.cell(row)) for column in found] for row in rows)]
+    lines = [[cell(column.title) for column in found]]
+    lines += [[_markdown_cell(column.cell(row), cell) for column in found] for row in rows]
     head, *body = ("| " + " | ".join(line) + " |" for line in lines)
     return [head, rule * len(found) + "|", *body]
+
+
+def _markdown_cell(text: str, cell: Callable[[str], str]) -> str:
+    return f"**{cell(text)}**" if getattr(text, "is_bold", False) else cell(text)
 
 
 def markdown_section(title: str, lines: Iterable[str]) -> list[str]:
@@ -125,9 +139,52 @@ def markdown_section(title: str, lines: Iterable[str]) -> list[str]:
     return [f"## {title}", "", *lines]
 
 
-def markdown_document(blocks: Iterable[Sequence[str]]) -> str:
-    """Blocks of lines with an empty line between them, without those that are empty; ends in a newline."""
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+def markdown_details(title: str, lines: Iterable[str]) -> list[str]:
+    """A section that a reader opens. ``title``: without markup."""
+    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
+
+
+def markdown_document(blocks: Iterable[Sequence[str]], limit: int | None = MAX_COMMENT) -> str:
+    """Blocks of lines with an empty line between them, without those that are empty; ends in a newline.
+
+    Has at most ``limit`` bytes. If there are more, a block takes at most half of the room that is left; its last rows
+    are left out, with a sentence about it.
+    """
+    given = [block for block in blocks if block]
+    after, room, left_out = sum(map(_size, given)), (limit or sys.maxsize) - _LEAST, 0
+    shown: list[Sequence[str]] = []
+    for block in given:
+        after -= _size(block)
+        fitted = _cut(block, max(room - after, room // 2))
+        room -= _size(fitted)
+        left_out += not fitted
+        shown += [fitted] if fitted else []
+    if left_out:
+        shown.append([f"_{count_of(left_out, 'more section')} did not fit here; the HTML report is complete._"])
+    return "\n\n".join("\n".join(block) for block in shown) + "\n"
+
+
+def _size(block: Iterable[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in block) + 1
+
+
+def _cut(block: Sequence[str], room: int) -> Sequence[str]:
+    """The block without its last rows, such that it fits; [] if hardly anything would be left of it."""
+    if _size(block) <= room:
+        return block
+    end = ["", "</details>"] if block[-1] == "</details>" else []
+    room -= _size(end) + _LEAST
+    saved: list[str] = []
+    for line in block[: len(block) - len(end)]:
+        room -= len(line.encode()) + 1
+        if room < 0:
+            break
+        saved.append(line)
+    rows = [line for line in saved if line.startswith(("| ", "- "))]
+    if not rows:
+        return []
+    missing = count_of(len(block) - len(end) - len(saved), "more row")
+    return [*saved, "", f"_{missing} did not fit here; the HTML report is complete._", *end]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.deployments import granted, read_manifests, write_inventory
+from tests.kit.deployments import by_kind, granted, make_large, read_manifests, write_inventory
 from tests.kit.experiment_runs import rights_of
 from tests.kit.gamedays import day_state, faults, kill_day_at, run_day, verdicts_of, write_day
 from tests.kit.kubectl_lab import Kubectl
@@ -41,7 +41,7 @@ def test_an_api_server_accepts_what_is_printed(tmp_path: Path) -> None:
     write_day(tmp_path, ["one"], schedule={"cron": "0 10 * * TUE#1"})
     done = deploy(tmp_path, "--s3", "bucket/prefix")
     assert done.returncode == 0, done.stderr
-    assert "kubectl -n nodefall create secret generic nodefall-days --from-file=BMC_1=FILE" in done.stderr
+    assert 'kubectl -n nodefall create secret generic nodefall-days --from-literal=BMC_1="$BMC_1"' in done.stderr
     with lab(tmp_path) as inventory:
         kubectl = Kubectl(json.loads(inventory.read_text())["cluster"]["kubeconfig"], tmp_path)
         assert kubectl.run("apply", "-f", "-", stdin=done.stdout).returncode == 0
@@ -58,6 +58,26 @@ def test_an_api_server_accepts_what_is_printed(tmp_path: Path) -> None:
         assert {key: made["spec"][key] for key in planned if key != "template"} == {
             key: value for key, value in planned.items() if key != "template"
         }
+
+
+def test_a_large_day_is_applied_on_the_server(tmp_path: Path) -> None:
+    """A client-side apply of the same manifests is refused. The pods of the day before it keep their ConfigMap."""
+    write_day(tmp_path, ["one"])
+    before = by_kind(read_manifests(deploy(tmp_path).stdout), "ConfigMap")
+    make_large(tmp_path)
+    printed = deploy(tmp_path)
+    assert "kubectl apply --server-side -f manifests.yaml" in printed.stderr
+    after = by_kind(read_manifests(printed.stdout), "ConfigMap")
+    with lab(tmp_path) as inventory:
+        kubectl = Kubectl(json.loads(inventory.read_text())["cluster"]["kubeconfig"], tmp_path)
+        kubectl("create", "namespace", "nodefall")
+        kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(before))
+        refused = kubectl.run("apply", "-f", "-", stdin=json.dumps(after))
+        assert (refused.returncode, "262144" in refused.stderr) == (1, True), refused
+        kubectl("apply", "--server-side", "-f", "-", stdin=printed.stdout)
+        for each in (before, after):
+            found = kubectl.json("-n", "nodefall", "get", "configmap", each["metadata"]["name"])
+            assert found["data"] == each["data"]
 
 
 def test_exactly_the_rights_of_the_manifests_are_enough(tmp_path: Path) -> None:

@@ -28,12 +28,12 @@ def test_headlines_of_other_events() -> None:
 
 
 def test_details() -> None:
-    assert details(event(EventKind.ENTRY_ENDS, owner="platform", report="reports/x/report.html")) == [
+    assert details(event(EventKind.ENTRY_ENDS, owner="platform", report="https://ci.example/x/report.html")) == [
         ("why", "2 of 3 <pods> & more"),
         ("took", "5m"),
         ("owner", "platform"),
         ("run", "drain-1f2e3d"),
-        ("report", "reports/x/report.html"),
+        ("report", "https://ci.example/x/report.html"),
     ]
     assert details(event(EventKind.DAY_ENDS, owner="")) == [("runs", "3 held, 1 violated")]
     assert details(event(EventKind.DAY_BEGINS, owner="", until=9000.0)) == [("until", "1970-01-01T02:30:00.000Z")]

@@ -6,9 +6,13 @@ A schedule in the syntax of CronJobs has all times of the original.
 from __future__ import annotations
 
 import calendar
+import re
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from itertools import islice
+from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +28,7 @@ from chaos.gameday.calendar import (
     times,
     why_not_due,
 )
-from chaos.gameday.time_rules import Schedule, Window
+from chaos.gameday.time_rules import Schedule, Window, zone_of
 
 ALWAYS = Calendar(None)
 OFFICE = [{"days": ["Mon", "Tue", "Wed", "Thu"], "from": "09:00", "to": "16:00"}]
@@ -350,3 +354,72 @@ def test_how_late_kubernetes_may_be() -> None:
     assert starting_deadline(Schedule(cron="0 10 * * *")) == 600
     assert starting_deadline(Schedule(cron="0 10 * * *", start_within="1s")) == 10  # less is never met
     assert starting_deadline(Schedule(cron="0 10 * * *", missed="run")) == timedelta(days=92).total_seconds()
+
+
+REFUSED_CRONS = [
+    ("@weekly", "write '0 0 * * SUN'"),
+    ("@Midnight", "write '0 0 * * *'"),
+    ("@every 24h", "write the times in 5 fields, such as '0 10 * * TUE'"),
+    ("@reboot", "write the times in 5 fields, such as '0 10 * * TUE'"),
+    ("TZ=Europe/Berlin 0 10 * * 1", "write cron: '0 10 * * 1' here and zone: Europe/Berlin in the window"),
+    ("CRON_TZ=UTC @daily", "write cron: '@daily' here and zone: UTC in the window"),
+    ("0 10 * * SAT-SUN", "SAT-SUN ends before it begins; write '0 10 * * SAT,SUN'"),
+    ("0 10 * * mon,fri-1", "FRI-1 ends before it begins; write '0 10 * * MON,FRI,SAT,SUN,MON'"),
+    ("0 0 10 * * 1", "leave out the seconds: '0 10 * * 1'"),
+    ("0 10 ? * 1", "write * for ?: '0 10 * * 1'"),
+]
+
+
+@pytest.mark.parametrize(("cron", "hint"), REFUSED_CRONS)
+def test_usual_crons_are_refused_with_what_to_write(cron: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(hint)):
+        Schedule(cron=cron)
+    if written := re.search(r"write '([^']*)'$", hint):
+        assert next(times(Schedule(cron=written[1]), ALWAYS, BEGIN))
+
+
+ZONES = [
+    ("localtime", ""),
+    ("posixrules", ""),
+    ("Local", ""),
+    ("Factory", ""),
+    ("Europe", ""),
+    ("../../etc/passwd", ""),
+    ("", ""),
+    ("-05:30", ""),
+    ("right/Europe/Berlin", "Europe/Berlin"),
+    ("posix/Asia/Tokyo", "Asia/Tokyo"),
+    ("europe/berlin", "Europe/Berlin"),
+    ("Berlin", "Europe/Berlin"),
+    ("New York", "America/New_York"),
+    ("America/New-York", "America/New_York"),
+    ("Zürich", "Europe/Zurich"),
+    ("Tokio", "Asia/Tokyo"),
+    ("CEST", "Europe/Berlin"),
+    ("PST", "America/Los_Angeles"),
+    ("utc", "UTC"),
+    ("UTC+2", "Etc/GMT-2"),
+    ("GMT-05:00", "Etc/GMT+5"),
+]
+
+
+@pytest.mark.parametrize(("name", "meant"), ZONES)
+def test_only_names_of_the_iana_database_are_zones(name: str, meant: str) -> None:
+    hint = f"did you mean {meant!r}?" if meant else "write a name like Europe/Berlin or UTC"
+    with pytest.raises(ValueError, match=re.escape(hint)):
+        zone_of(name)
+    if meant:
+        assert zone_of(meant).key == meant
+
+
+def test_a_zone_that_only_this_machine_has_is_refused(tmp_path: Path) -> None:
+    """As Debian's /usr/share/zoneinfo/localtime, which is the zone of the machine."""
+    (tmp_path / "Here").write_bytes((files("tzdata") / "zoneinfo" / "Europe" / "Paris").read_bytes())
+    reset_tzpath([str(tmp_path)])
+    try:
+        assert ZoneInfo("Here").utcoffset(BEGIN.replace(tzinfo=None)) == timedelta(hours=1)
+        with pytest.raises(ValueError, match="unknown time zone 'Here'"):
+            zone_of("Here")
+        assert zone_of("Europe/Berlin").key == "Europe/Berlin"
+    finally:
+        reset_tzpath()

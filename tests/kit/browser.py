@@ -34,6 +34,10 @@ class Browser:
         self._chromium.close()
         self._playwright.stop()
 
+    def tab(self, *, java_script: bool = True) -> Page:
+        """An empty tab, in which the scripts of pages run or not."""
+        return Page(self._chromium.new_page(viewport={"width": 1400, "height": 900}, java_script_enabled=java_script))
+
     def page(
         self, file: Path, *, width: int = 1400, height: int = 900, dark: bool = False, is_ready: str = _DRAWN
     ) -> Page:

@@ -88,6 +88,19 @@ def make(folder: Path, options: DeployOptions | None = None, **spec: Any) -> tup
     return deployment, list(sources)
 
 
+def make_large(folder: Path) -> None:
+    """A day whose files have 280 kB, as seven experiments with 40 kB each have."""
+    make(folder)
+    experiment = yaml.safe_load((folder / "one.yaml").read_text())
+    experiment["spec"]["workload"] = {"manifests": [f"{number}.yaml" for number in range(7)]}
+    (folder / "one.yaml").write_text(json.dumps(experiment))
+    for number in range(7):
+        data = {"text": "x" * 40_000}
+        metadata = {"name": f"large-{number}"}
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        (folder / f"{number}.yaml").write_text(json.dumps(manifest))
+
+
 def read_manifests(text: str) -> list[dict[str, Any]]:
     """The objects of a stream of YAML."""
     return [document for document in yaml.safe_load_all(text) if document]

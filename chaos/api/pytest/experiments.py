@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -20,7 +21,7 @@ from chaos.core.errors import BadInput, Exit, NodefallError, RequirementUnmet, U
 from chaos.core.inventory import Inventory
 from chaos.core.redaction import redact
 from chaos.core.store.process_lock import blocking_lock
-from chaos.core.text import on_node
+from chaos.core.text import is_ci, on_node, without_commands
 from chaos.core.verdict import Status, Verdict
 from chaos.documents.inventory import as_inventory, load_inventory
 from chaos.engine.load import LoadedExperiment
@@ -118,11 +119,16 @@ def _report(run: Run) -> str:
 
     The session ends with the sentence about simulated clusters: it is not repeated for each failed experiment.
     """
-    return redact(summary(run.result, report=str(run.report)).removesuffix(f"{SIMULATED}\n"))
+    return _for_log(summary(run.result, report=str(run.report)).removesuffix(f"{SIMULATED}\n"))
 
 
 def _describe(error: NodefallError) -> str:
-    return redact(f"{error.message}\nhint: {error.hint}" if error.hint else error.message)
+    return _for_log(f"{error.message}\nhint: {error.hint}" if error.hint else error.message)
+
+
+def _for_log(text: str) -> str:
+    """Without secrets and, in a CI job, without commands to the service."""
+    return without_commands(redact(text)) if is_ci(os.environ) else redact(text)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class DeployOptions:
 
 @dataclass(frozen=True, slots=True)
 class SecretSource:
-    """A key that the Secret must have. ``file``: where the inventory names it, "" for a variable."""
+    """A key that the Secret must have. ``file``: its path here, which may begin with ``~/``, "" for a variable."""
 
     key: str
     file: str
@@ -81,7 +81,9 @@ def deployment_of(
         storage=options.storage,
         fleet=options.fleet,
     )
-    sources = [*(SecretSource(name, "") for name in env), *(SecretSource(keys[path], files[path]) for path in files)]
+    beside = {text: text if text.startswith("~/") else str(inventory.parent / text) for text in references.others}
+    sources = [SecretSource(name, "") for name in env]
+    sources += [SecretSource(keys[path], beside.get(text, text)) for path, text in files.items()]
     return deployment, tuple(sources)
 
 
@@ -94,7 +96,7 @@ def _cluster(inventory: Inventory, path: Path) -> Cluster:
     if not inventory.cluster.expect_uid:
         raise UsageError(
             f"{path}: expectUID is missing, without which a run on a real cluster is refused",
-            hint="kubectl get namespace kube-system -o jsonpath={.metadata.uid}",
+            hint="kubectl get namespace kube-system -o 'jsonpath={.metadata.uid}'",
         )
     return inventory.cluster
 

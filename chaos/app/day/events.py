@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from chaos.app.day.session import DaySession
 from chaos.app.run.results import Run
@@ -76,7 +76,7 @@ def send_entry_begin(session: DaySession, run: DayRun) -> None:
 
 def send_entry_end(session: DaySession, run: DayRun, done: Run | None, pending: int = 0) -> None:
     """A run of the day has ended; None for one without a result. ``pending``: its undo operations that are pending."""
-    report = {"report": str(done.report)} if done else {}
+    report = {"report": _report_url(session, done.report)} if done else {}
     metrics = run_metrics(done.result, done.timeline) if done else _metrics_without_result(session, run, pending)
     verdict, reason = run.verdict or str(run.status), run.reason
     fields = {**_fields(session, run), **report}
@@ -95,6 +95,14 @@ def send_skips(session: DaySession, was_open: Collection[RunKey]) -> None:
 def _metrics_without_result(session: DaySession, run: DayRun, pending: int) -> tuple[Metric, ...]:
     now = session.now()
     return entry_metrics(run.verdict or str(run.status), now if run.begun is None else run.begun, now, pending)
+
+
+def _report_url(session: DaySession, report: Path) -> str:
+    """Of a report in the reports of the day; "" without a base: a path means nothing to who reads a message."""
+    base, reports = session.request.report_url, session.request.reports.absolute()
+    if not base or not report.absolute().is_relative_to(reports):
+        return ""
+    return f"{base.rstrip('/')}/{quote(report.absolute().relative_to(reports).as_posix())}"
 
 
 def send_halt(session: DaySession, halt: Halt) -> None:

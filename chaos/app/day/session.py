@@ -62,7 +62,8 @@ class DayRequest:
 
     ``id``: names the day, "" for the date. ``scheduled``: go on with a day that is not finished, else begin one only if
     a start of its schedule is due. ``confirm``: of each run's plan. ``confirm_undo``: of operations for which
-    only the cluster's journal vouches. ``by``: login@machine of who runs it.
+    only the cluster's journal vouches. ``by``: login@machine of who runs it. ``report_url``: where people find
+    ``reports``, "" if nowhere.
     """
 
     day: LoadedGameDay
@@ -76,6 +77,7 @@ class DayRequest:
     id: str = ""
     seed: int | None = None
     scheduled: bool = False
+    report_url: str = ""
 
 
 @dataclass

@@ -34,8 +34,9 @@ from chaos.core.errors import UsageError
 
 
 @command(
-    "nodefall gameday deploy monthly.yaml -i staging.yaml --image IMAGE@sha256:DIGEST | kubectl apply -f -",
-    "nodefall gameday deploy monthly.yaml -i staging.yaml --s3 reports/staging > manifests.yaml",
+    "nodefall gameday deploy monthly.yaml -i staging.yaml > manifests.yaml",
+    "kubectl apply --server-side -f manifests.yaml",
+    "nodefall gameday deploy monthly.yaml --s3 reports/staging > manifests.yaml",
     "nodefall gameday deploy monthly.yaml -i staging.yaml --format helm > values.yaml",
     of=gameday_command,
     name="deploy",
@@ -146,6 +147,13 @@ def report_command(context: click.Context, /, **options: Any) -> int:
     is_flag=True,
     help="Go on with a day that is not finished; else begin one if a start of its schedule is due.",
 )
+@click.option(
+    "--report-url",
+    default="",
+    metavar="URL",
+    envvar="NODEFALL_REPORT_URL",
+    help="Where people find the reports directory, for links in notifications. [env: NODEFALL_REPORT_URL]",
+)
 @click.option("--yes", is_flag=True, help="Do not ask before taking real machines down.")
 @plain_option
 @keep_option
@@ -170,7 +178,9 @@ def run_command(fleet: Path | None, keep: bool, **options: Any) -> int:
         from chaos.cli.gameday.fleet import FleetOptions, run_and_show
 
         refuse_with_fleet(
-            GAMEDAY=options.pop("gameday"), **{n: options.pop(n) for n in ("inventory", "seed", "scheduled")}
+            GAMEDAY=options.pop("gameday"),
+            **{n: options.pop(n) for n in ("inventory", "seed", "scheduled")},
+            **{"report-url": options.pop("report_url") or None},
         )
         return run_and_show(FleetOptions(fleet, keep=keep, **options))
     if options["gameday"] is None:

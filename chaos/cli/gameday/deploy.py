@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,6 +25,8 @@ from chaos.gameday.deploy.pod import upload_secret
 from chaos.gameday.fleet_document import IMAGE, NAMESPACE, OBJECT_NAME, SIZE
 
 _BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\s/][^\s]*)?"
+_CLIENT_SIDE_BYTES = 262_144  # of all annotations of an object: k8s.io/apimachinery, TotalAnnotationSizeLimitB
+_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 def warn_unpinned(images: Iterable[str]) -> Iterator[str]:
@@ -61,8 +65,10 @@ def deploy(options: Options) -> int:
     storage = Storage(options.size, options.storage_class, options.s3)
     wanted = DeployOptions(options.namespace, options.image, storage, options.secret)
     deployment, sources = deployment_of(day, path, wanted)
-    click.echo(dump([helm_values(deployment)] if options.form == "helm" else manifests(deployment)), nl=False)
-    for line in _notes(deployment, sources):
+    objects = [helm_values(deployment)] if options.form == "helm" else manifests(deployment)
+    click.echo(dump(objects), nl=False)
+    large = [] if options.form == "helm" else _warn_large(objects)
+    for line in (*large, *_notes(deployment, sources)):
         click.echo(line, err=True)
     for line in warn_missing(programs_of(day.document.spec, load_inventory(path)), "the inventory"):
         click.echo(line, err=True)
@@ -88,8 +94,10 @@ def _check(options: Options) -> None:
 def _notes(deployment: Deployment, sources: tuple[SecretSource, ...]) -> list[str]:
     notes = [*warn_unpinned([deployment.image])]
     if sources:
-        keys = " ".join(f"--from-file={shlex.quote(each.key)}={_source(each)}" for each in sources)
-        notes.append("It needs a Secret, with the content of files as it is, without a line break at the end:")
+        variables = [each.key for each in sources if not each.file]
+        first = f"; set {', '.join(variables)} in the shell first" if variables else ""
+        keys = " ".join(map(_secret_option, sources))
+        notes.append(f"It needs a Secret, with the content of files as it is, without a line break at the end{first}:")
         notes.append(f"  kubectl -n {deployment.namespace} create secret generic {deployment.secret} {keys}")
     if deployment.storage.s3:
         names = "RCLONE_S3_ENDPOINT, RCLONE_S3_ACCESS_KEY_ID, RCLONE_S3_SECRET_ACCESS_KEY"
@@ -98,6 +106,16 @@ def _notes(deployment: Deployment, sources: tuple[SecretSource, ...]) -> list[st
         name = f"kubectl -n {deployment.namespace} create job --from=cronjob/{deployment.name} {deployment.name}-1"
         notes.append(f"The day has no schedule. It begins with:\n  {name}")
     return notes
+
+
+def _warn_large(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A line for each object that kubectl cannot apply on the client, where an annotation repeats all of it."""
+    for each in objects:
+        size = len(json.dumps(each))
+        if size > _CLIENT_SIDE_BYTES:
+            what = f"{each['kind']} {each['metadata']['name']} has {size:,} bytes"
+            yield f"The {what}; a client-side apply takes {_CLIENT_SIDE_BYTES:,}. Apply the manifests on the server:"
+            yield "  kubectl apply --server-side -f manifests.yaml"
 
 
 def _workload_secrets(day: LoadedGameDay) -> list[str]:
@@ -111,8 +129,11 @@ def _workload_secrets(day: LoadedGameDay) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _source(source: SecretSource) -> str:
+def _secret_option(source: SecretSource) -> str:
+    """An option of ``kubectl create secret``. No shell expands ``~`` behind an equals sign, but all expand $HOME."""
+    key = shlex.quote(source.key)
+    if not source.file:
+        return f'--from-literal={key}="${key}"' if _VARIABLE.fullmatch(key) else f"--from-file={key}=FILE"
     home, slash, rest = source.file.partition("/")
-    is_home = home == "~" and slash
-    quoted = f"~/{shlex.quote(rest)}" if is_home else shlex.quote(source.file)
-    return quoted if source.file else "FILE"
+    path = f'"$HOME"/{shlex.quote(rest)}' if home == "~" and slash else shlex.quote(source.file)
+    return f"--from-file={key}={path}"

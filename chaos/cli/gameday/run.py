@@ -97,12 +97,15 @@ class DayOptions:
     yes: bool = False
     plain: bool = False
     as_json: bool = False
+    report_url: str = ""
 
 
 def run_and_report(options: DayOptions) -> int:
     """Run the day, print how it ended, and return the exit code. Raises NodefallError."""
     tune_gc()
     check_id(options.id)
+    if options.report_url and not re.fullmatch(r"https?://[^\s?#]+", options.report_url):
+        raise UsageError(f"--report-url {options.report_url!r}: not a URL of http or https without a query")
     day = load_game_day(options.gameday)
     path = day_inventory(day, options.inventory)
     inventory = load_inventory(path)
@@ -121,6 +124,7 @@ def run_and_report(options: DayOptions) -> int:
         id=options.id,
         seed=options.seed,
         scheduled=options.scheduled,
+        report_url=options.report_url,
     )
     try:
         state = run_day(request, inventory, GateEvaluator())

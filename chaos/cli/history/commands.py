@@ -112,6 +112,7 @@ def show_command(**options: Any) -> None:
         "nodefall runs",
         "nodefall runs --experiment graceful-poweroff --verdict violated --since 7d",
         "nodefall runs --cluster staging --since 2026-11-01 --until 2026-12-01 --json",
+        'nodefall runs --markdown >> "$GITHUB_STEP_SUMMARY"',
         "nodefall runs prune --keep 20 --older-than 30d --dry-run",
     ),
 )
@@ -123,9 +124,14 @@ def show_command(**options: Any) -> None:
 )
 @click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before then.")
 @stored_runs_option
+@click.option(
+    "--markdown", is_flag=True, help="A table in Markdown, and the reports of runs that did not hold: for CI summaries."
+)
 @json_option
 @click.pass_context
-def runs_command(ctx: click.Context, /, verdict: tuple[str, ...], reports: Path, as_json: bool, **options: Any) -> None:
+def runs_command(
+    ctx: click.Context, /, verdict: tuple[str, ...], reports: Path, as_json: bool, markdown: bool, **options: Any
+) -> None:
     """List the runs in the reports directory, the newest first.
 
     Runs that are going on, that were killed or whose files are damaged are listed as such. Times are those of the
@@ -137,7 +143,7 @@ def runs_command(ctx: click.Context, /, verdict: tuple[str, ...], reports: Path,
     from chaos.cli.history.runs import RunFilter, list_runs
 
     require_reports(reports)
-    list_runs(reports, RunFilter(verdicts=frozenset(verdict), **options), as_json)
+    list_runs(reports, RunFilter(verdicts=frozenset(verdict), **options), as_json, markdown)
 
 
 def _refuse_options(ctx: click.Context) -> None:

@@ -16,6 +16,7 @@ from chaos.cli.lazy import require_reports, seconds_of
 from chaos.cli.output import as_output, echo, echo_encodable, print_document, write
 from chaos.core.clock.system import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.files import open_regular
 from chaos.core.result import StoredRun
 from chaos.core.store.prune import PruneDecision, PruneRules, prune, select
 from chaos.core.store.run_history import read_runs
@@ -23,7 +24,10 @@ from chaos.core.text import count_of
 from chaos.reports.history.trend import Trend, trend
 from chaos.reports.history.trend_page import trend_page
 from chaos.reports.history.trend_text import trend_document, trend_text
-from chaos.reports.run.summary import run_row, runs_table
+from chaos.reports.run.markdown import RENDERER
+from chaos.reports.run.summary import run_row, runs_markdown, runs_table
+
+_MAX_REPORT = 1 << 20  # bytes of a report.md that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +53,29 @@ class RunFilter:
         )
 
 
-def list_runs(reports: Path, run_filter: RunFilter, as_json: bool) -> None:
+def list_runs(reports: Path, run_filter: RunFilter, as_json: bool, markdown: bool = False) -> None:
     """Print the runs."""
     runs = read_runs(reports)
     listed = [run for run in runs if run_filter.admits(run)]
     if as_json:
         print_document({"runs": [run_row(run) for run in listed]})
+    elif listed and markdown:
+        click.echo(runs_markdown(listed, _report_of), nl=False)
     elif listed:
         echo_encodable(*runs_table(listed, __version__))
     else:
         click.echo(
             f"no runs in {reports}" if not runs else f"none of the {len(runs)} runs in {reports} matches", err=True
         )
+
+
+def _report_of(run: StoredRun) -> str:
+    """The run's report in Markdown, "" if it cannot be read."""
+    try:
+        with open_regular(run.directory / RENDERER.file) as file:
+            return file.read(_MAX_REPORT).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

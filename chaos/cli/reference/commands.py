@@ -100,7 +100,7 @@ def script_of(shell: str) -> str:
 
 
 @command(
-    "nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -",
+    "nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply --server-side -f -",
     "nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos",
     "nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall",
     "nodefall rbac fleet.yaml --subject user:ada",

@@ -19,7 +19,7 @@ _CLASSES = {"workload": "part-gone", "budget": "part-budget", "room": "part-room
 _WORDS = View.TEXT | View.MARKDOWN
 
 SIDES: tuple[Column[tuple[str, str, str]], ...] = (
-    Column("", lambda row: row[0]),
+    Column("what", lambda row: row[0]),
     Column("Without", lambda row: row[1], is_named=True),
     Column("With", lambda row: Rich(row[2], css="" if row[1] == row[2] else "differs"), is_named=True),
 )
@@ -114,7 +114,16 @@ def _range(band: ExpectationBand, top: float) -> Html:
 
 def _drawing(parts: Sequence[Html], height: int, css: str) -> Html:
     shape = f"0 0 {_WIDTH:g} {height}"
-    return tag("svg", join(parts), viewBox=shape, preserveAspectRatio="none", class_=css, aria_hidden="true")
+    return tag(
+        "svg",
+        join(parts),
+        viewBox=shape,
+        width="100%",
+        height=str(height),
+        preserveAspectRatio="none",
+        class_=css,
+        aria_hidden="true",
+    )
 
 
 def _rect(kind: str, begin: float, end: float, top: float, y: float, height: float) -> Html:

@@ -1,5 +1,6 @@
 "use strict";
 document.documentElement.classList.add("scripts"); // shows the parts that need scripts
+for (const part of document.querySelectorAll(".scripted")) part.hidden = false; // hidden without a style, too
 // The data of the page, in the shape that chaos/reports/run/page/page_data.py describes.
 const CONTRACT = 2;
 const TARGET = 1, CHANGED = 2, AFFECTED = 4;

@@ -23,7 +23,7 @@ from chaos.reports.comparison.phrases import (
     why_text,
 )
 from chaos.reports.markup import render_page
-from chaos.reports.tables import Column, View, markdown_table, page_table, text_table
+from chaos.reports.tables import Column, Rich, View, escape, markdown_document, markdown_table, page_table, text_table
 from chaos.verdicts.outcome.acceptance import Row, Standing, mechanism_of
 from chaos.verdicts.outcome.measure import Kind, Measure
 from chaos.verdicts.outcome.prediction import Band
@@ -54,8 +54,8 @@ def _measures(comparison: Comparison, views: View = View.ANY) -> tuple[Column[Ro
         Column("Predicted", band_text),
         Column("Accepted", accepted_text, views=View.MARKDOWN | View.HTML),
         Column("", lambda row: "" if row.standing is Standing.INSIDE else row.standing, views=View.TEXT),
-        Column("", lambda row: f"**{row.standing}**" if row.standing.is_outside else row.standing, views=View.MARKDOWN),
-        Column("", lambda row: str(row.standing), views=View.HTML),
+        Column("", lambda row: Rich(row.standing, is_bold=row.standing.is_outside), views=View.MARKDOWN),
+        Column("Standing", lambda row: str(row.standing), views=View.HTML),
         Column("Mechanism", why, views=views & ~View.TEXT),
     )
 
@@ -67,7 +67,7 @@ def _expectations(comparison: Comparison) -> tuple[Column[ExpectationRow], ...]:
         Column("Predicted", predicted_text),
         Column("After", lambda row: seconds_text(row.seconds) if row.seconds is not None else ""),
         Column("Predicted after", duration_text),
-        Column("", lambda row: "**differs**" if row in comparison.changed else "", views=View.MARKDOWN),
+        Column("", lambda row: Rich("differs", is_bold=True) if row in comparison.changed else "", views=View.MARKDOWN),
     )
 
 
@@ -100,25 +100,18 @@ def _text_lines(comparison: Comparison) -> Iterator[str]:
 
 def comparison_markdown(comparisons: Sequence[Comparison]) -> str:
     """The whole document for a pull request or a summary of CI, ending in a newline."""
-    lines = [line for comparison in comparisons for line in _markdown_lines(comparison)]
-    if any(comparison.simulated for comparison in comparisons):
-        lines.append(f"**{SIMULATED_SIDE}**")
-    return "\n".join(lines).rstrip("\n") + "\n"
+    simulated = any(comparison.simulated for comparison in comparisons)
+    blocks = [block for comparison in comparisons for block in _markdown_blocks(comparison)]
+    return markdown_document([*blocks, [f"**{SIMULATED_SIDE}**"] if simulated else []])
 
 
-def _markdown_lines(comparison: Comparison) -> Iterator[str]:
-    yield from (f"# {_escape(headline(comparison))}", "")
-    about = f"{_escape(comparison.side.name)} beside {_escape(comparison.expected.name)}"
-    yield from (f"{about}: {counts(comparison)}.", "")
+def _markdown_blocks(comparison: Comparison) -> Iterator[list[str]]:
+    about = f"{escape(comparison.side.name)} beside {escape(comparison.expected.name)}"
+    yield [f"# {escape(headline(comparison))}", "", f"{about}: {counts(comparison)}."]
     if comparison.expectations:
-        yield from markdown_table(_expectations(comparison), comparison.expectations, "|---", _escape)
-        yield ""
-    yield from markdown_table(_measures(comparison), comparison.rows, "|---", _escape)
-    yield from ("", *(f"- {_escape(note)}" for note in comparison.notes), "")
-
-
-def _escape(text: str) -> str:
-    return printable(text).replace("|", "\\|").replace("<", "&lt;")
+        yield markdown_table(_expectations(comparison), comparison.expectations, "|---")
+    yield markdown_table(_measures(comparison), comparison.rows, "|---")
+    yield [f"- {escape(note)}" for note in comparison.notes]
 
 
 def comparison_page(comparisons: Sequence[Comparison]) -> str:

@@ -190,8 +190,10 @@ def moment_columns(view: DayView) -> tuple[Column[Moment], ...]:
         Column("when", lambda moment: view.when(moment.at), "time"),
         Column("cluster", lambda moment: moment.cluster, views=View.MARKDOWN | many),
         Column("what", lambda moment: moment.kind),
-        Column("", lambda moment: badge_of(moment.verdict) if moment.verdict else "", "badge", "", View.HTML, " "),
-        Column("", lambda moment: Rich(moment.text, href=moment.link), "after", " ", View.HTML),
+        Column(
+            "", lambda moment: badge_of(moment.verdict) if moment.verdict else "", "badge", "", View.HTML, "Details"
+        ),
+        Column("", lambda moment: Rich(moment.text, href=moment.link), "link", "Details", View.HTML),
         Column("", lambda moment: moment.text, views=View.MARKDOWN),
     )
 

@@ -105,7 +105,7 @@ def render_review(view: DayView) -> str:
     summary = markdown_section("In one paragraph", [_BLANK])
     entries = [_entry(view, entry) for entry in dict.fromkeys(run.row[0] for run in view.runs)]
     to_do, following = markdown_section("To do", _to_do(view)), markdown_section("The next game day", [_BLANK])
-    return markdown_document([head, summary, *entries, to_do, following])
+    return markdown_document([head, summary, *entries, to_do, following], limit=None)
 
 
 def _entry(view: DayView, name: str) -> list[str]:

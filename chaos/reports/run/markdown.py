@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
+from chaos.core.verdict import Status
 from chaos.reports.run.outline import (
     SIMULATED,
     Evidence,
@@ -21,36 +22,52 @@ from chaos.reports.run.outline import (
 )
 from chaos.reports.run.renderer import Renderer
 from chaos.reports.run.steps import PHASES, STEPS, phases, step_rows
-from chaos.reports.run.verdicts import VERDICTS, leftovers, notes, rows
-from chaos.reports.tables import PAIRS, Column, escape, escape_line, markdown_document, markdown_section, markdown_table
+from chaos.reports.run.verdicts import VERDICTS, Row, leftovers, notes, ranked, rows
+from chaos.reports.tables import (
+    PAIRS,
+    Column,
+    escape,
+    escape_line,
+    markdown_details,
+    markdown_document,
+    markdown_section,
+    markdown_table,
+)
 
 
 def render(result: RunResult, timeline: Timeline) -> str:
-    """GitHub-flavoured Markdown, ending in a newline."""
+    """GitHub-flavoured Markdown that fits into a comment, ending in a newline."""
     return markdown_document(_blocks(result, timeline))
 
 
 def _blocks(result: RunResult, timeline: Timeline) -> Iterator[list[str]]:
+    """What a reader must know, and then the details, folded."""
     title, first = f"# {escape(name_of(result))}: {result.status}", f"**{escape(result.headline)}**"
     yield [title, "", first, "", escape_line(result.title)]
-    left = (*pending_undo(result), *leftovers(result))
-    yield markdown_section("Left behind", _bullets(left, _nothing_left_behind(result)))
-    yield markdown_section("Steps", markdown_table(STEPS, step_rows(result)) if result.steps else ["- none"])
-    if by_node := phases(result):
-        yield markdown_table(PHASES, by_node)
-    found = rows(result)
-    for section in sections(result):
-        yield markdown_section(section.title, markdown_table(VERDICTS, found[section.key]))
-    cited = evidence(result, timeline).values()
-    yield markdown_section("Evidence", markdown_table(_evidence(origin(result)), cited) if cited else ["- none"])
-    yield markdown_section("Assumed", _bullets(assumed_facts(result), "nothing: every bound was read from the cluster"))
-    if result.unnoticed:
-        yield markdown_section("Unnoticed", _bullets([unnoticed_text(each) for each in result.unnoticed]))
-    if notes(result):
-        yield markdown_section("Notes", _bullets(notes(result)))
-    yield markdown_section("How it was run", markdown_table(PAIRS, run_details(result)))
     if result.simulated:
         yield [SIMULATED]
+    left = (*pending_undo(result), *leftovers(result))
+    yield markdown_section("Left behind", _bullets(left, _nothing_left_behind(result)))
+    found = rows(result)
+    for section in sorted(sections(result), key=lambda each: _all_held(found[each.key])):
+        yield markdown_section(section.title, markdown_table(VERDICTS, ranked(found[section.key])))
+    if result.unnoticed:
+        yield markdown_section("Unnoticed", _bullets([unnoticed_text(each) for each in result.unnoticed]))
+    steps = markdown_table(STEPS, step_rows(result)) if result.steps else ["- none"]
+    by_node = phases(result)
+    yield markdown_details("Steps", [*steps, *(["", *markdown_table(PHASES, by_node)] if by_node else [])])
+    if assumed := assumed_facts(result):
+        yield markdown_details("Assumed", _bullets(assumed))
+    if notes(result):
+        yield markdown_details("Notes", _bullets(notes(result)))
+    yield markdown_details("How it was run", markdown_table(PAIRS, run_details(result)))
+    cited = evidence(result, timeline).values()
+    yield markdown_details("Evidence", markdown_table(_evidence(origin(result)), cited) if cited else ["- none"])
+
+
+def _all_held(found: Sequence[Row]) -> bool:
+    """Whether no row needs to be read first."""
+    return all(row.verdict.shown is Status.HELD for row in found)
 
 
 def _evidence(start: float) -> tuple[Column[Evidence], ...]:

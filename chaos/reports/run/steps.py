@@ -68,7 +68,7 @@ STEPS: tuple[Column[StepRow], ...] = (
     Column("delivery", lambda row: row.delivery, "sub", "Sent", View.HTML),
     Column("effect", lambda row: step_text(row.step), views=View.MARKDOWN),
     Column("effect", lambda row: row.effect, "badge", views=View.HTML),
-    Column("because", lambda row: row.because, "after", "Effect", View.HTML),
+    Column("because", lambda row: row.because, "link", "Effect", View.HTML),
     Column("evidence", lambda row: linked_seqs(row.step.evidence, row.links), "links", views=View.HTML),
 )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from chaos.core.duration import format_duration
 from chaos.core.result import RunResult, RunState, StoredRun
 from chaos.core.text import printable
 from chaos.core.verdict import SYMBOLS, Status
+from chaos.reports.markup import text
 from chaos.reports.run.outline import (
     SIMULATED,
     assumed_facts,
@@ -21,7 +23,15 @@ from chaos.reports.run.outline import (
     unnoticed_text,
 )
 from chaos.reports.run.verdicts import Row, leftovers, notes, rows
-from chaos.reports.tables import Column, text_table
+from chaos.reports.tables import (
+    MAX_STEP_SUMMARY,
+    Column,
+    escape,
+    markdown_details,
+    markdown_document,
+    markdown_table,
+    text_table,
+)
 
 _ANSI = {
     Status.HELD: "32", Status.VIOLATED: "1;31", Status.INCONCLUSIVE: "33", Status.PENDING: "33", Status.KNOWN: "35",
@@ -63,8 +73,8 @@ def _verdict_line(row: Row, start: float, width: int, color: bool) -> str:
     return f"  {_colorize(status, shown, color)} {at:>8}  {printable(verdict.name)}{reason}"
 
 
-def _colorize(text: str, status: Status, color: bool) -> str:
-    return f"\x1b[{_ANSI[status]}m{text}\x1b[0m" if color else text
+def _colorize(words: str, status: Status, color: bool) -> str:
+    return f"\x1b[{_ANSI[status]}m{words}\x1b[0m" if color else words
 
 
 _MAX_NODES = 3
@@ -96,6 +106,24 @@ def run_notes(run: StoredRun, version: str) -> tuple[str, ...]:
     if run.nodefall != version and (run.result or not run.problem):
         notes.append(f"by nodefall {printable(run.nodefall)}" if run.nodefall else "by an older version of nodefall")
     return tuple(notes)
+
+
+def runs_markdown(runs: Sequence[StoredRun], report_of: Callable[[StoredRun], str]) -> str:
+    """Markdown for the summary of a CI job: the table of all runs, and the reports of those that did not hold, folded.
+
+    ``report_of``: the text of report.md of a run, "" without one. Fits into a job's summary on GitHub.
+    """
+    ordered = sorted(runs, key=lambda run: run.verdict == Status.HELD)
+    counts = ", ".join(
+        f"{number} {verdict}" for verdict, number in sorted(Counter(run.verdict for run in runs).items())
+    )
+    blocks: list[list[str]] = [[f"**{escape(counts)}**"], markdown_table(_RUNS, ordered)]
+    blocks += [
+        markdown_details(text(f"{run.run or run.name}: {run.verdict}"), report.splitlines())
+        for run in ordered
+        if run.verdict != Status.HELD and (report := report_of(run))
+    ]
+    return markdown_document(blocks, MAX_STEP_SUMMARY)
 
 
 def run_row(run: StoredRun) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import structs
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
-from chaos.core.field_types import Model, number_or_percentage
+from chaos.core.field_types import Model, SpareOrPercentage
 from chaos.core.kube import Workload, is_owned_by
 from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.core.timeline import Version
@@ -35,7 +35,7 @@ class Params(Model):
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
     )
-    unavailable_at_most: int | str = Field(
+    unavailable_at_most: SpareOrPercentage = Field(
         0,
         alias="unavailable-at-most",
         description="the number of pods of each workload that may be unavailable, or a percentage of its desired pods, "
@@ -44,11 +44,6 @@ class Params(Model):
     as_: Word = Field(
         "effective", alias="as", description="what users have, without pods on machines that are off; or reported"
     )
-
-    @field_validator("unavailable_at_most", mode="before")
-    @classmethod
-    def _number_or_percentage(cls, value: Any) -> Any:
-        return number_or_percentage(value, "unavailable-at-most", least=0)
 
     def needed(self, desired: int) -> int:
         """The number of pods that must be available."""

@@ -56,8 +56,8 @@ def test_the_chart_renders_what_is_printed(tmp_path: Path, options: DeployOption
     rendered = by_identity(read_manifests("\n---\n".join(files.values())))
     expected = by_identity(manifests(deployment))
     del expected["Namespace", "", options.namespace]  # helm install --create-namespace
-    claim = by_kind(list(rendered.values()), "PersistentVolumeClaim")
-    assert claim["metadata"].pop("annotations") == KEEP
+    for kind in ("PersistentVolumeClaim", "ConfigMap"):  # reports, and the files of a day that has begun
+        assert by_kind(list(rendered.values()), kind)["metadata"].pop("annotations") == KEEP
     assert rendered == expected
 
 

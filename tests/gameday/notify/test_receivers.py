@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from chaos.core.errors import NodefallError
-from chaos.gameday.events import DayEvent, EventKind
+from chaos.gameday.events import DayEvent, EventKind, slack_message
 from chaos.gameday.notify.receivers import (
     EVENT,
     SIGNATURE,
@@ -34,7 +34,9 @@ from tests.kit.web_server import Answer, Received, web_server
 KEY = "a key that two sides know"
 EVERY = [event(kind) for kind in EventKind]
 HOSTILE = event(
-    EventKind.ENTRY_ENDS, reason='<!channel> & "quotes" \u202e \x00 \ud800 ' + "x" * 5000, report="https://x/?a=1&b=2"
+    EventKind.ENTRY_ENDS,
+    reason='<!channel> @here [x](https://x) & "quotes" \u202e \x00 \ud800 ' + "x" * 5000,
+    report="https://x/?a=1&b=2",
 )
 
 
@@ -120,24 +122,25 @@ def check_slack(body: Any) -> None:
         assert block["text"]["type"] == "mrkdwn"
         assert 1 <= len(block["text"]["text"]) <= 3000
         assert not re.search(r"[<>]|&(?!amp;|lt;|gt;)", block["text"]["text"])
-    assert not re.search(r"[<>]", body["text"])
+    assert not re.search(r"[<>]|@[\w.]|\]\(", body["text"])  # Mattermost shows only this, with mentions and links
+    assert len(body["text"]) <= 4000
 
 
 def check_teams(body: Any) -> None:
-    """An Adaptive Card in a message: https://adaptivecards.io/explorer/ (TextBlock, FactSet). At most 28 KB."""
+    """An Adaptive Card in a message: https://adaptivecards.io/explorer/ (RichTextBlock). At most 28 KB, no Markdown."""
     assert len(json.dumps(body)) < 28_000
     assert body["type"] == "message"
     (attachment,) = body["attachments"]
     assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
     card = attachment["content"]
     assert (card["type"], card["version"]) == ("AdaptiveCard", "1.4")
-    head, *rest = card["body"]
-    assert head["type"] == "TextBlock"
+    for each in card["body"]:
+        assert (each.keys(), each["type"]) == ({"type", "inlines"}, "RichTextBlock")
+        assert all(run["type"] == "TextRun" and run["text"] for run in each["inlines"])
+    ((head,), *_) = (each["inlines"] for each in card["body"])
     assert head["color"] in ("default", "dark", "light", "accent", "good", "warning", "attention")
-    assert head["text"]
-    for each in rest:
-        assert each["type"] == "FactSet"
-        assert all(fact.keys() == {"title", "value"} and fact["value"] for fact in each["facts"])
+    for action in card.get("actions", []):
+        assert action == {"type": "Action.OpenUrl", "title": "Report", "url": "https://x/?a=1&b=2"}
 
 
 @pytest.mark.parametrize(("kind", "check"), [("slack", check_slack), ("teams", check_teams)])
@@ -148,6 +151,20 @@ def test_chats(kind: str, check: Callable[[Any], None], sent: DayEvent) -> None:
     (request,) = server.received
     assert (request.method, request.path) == ("POST", "/services/T0/B0/xyz")
     check(request.json)
+
+
+def test_what_mattermost_shows_is_complete() -> None:
+    """It ignores blocks."""
+    sent = event(EventKind.ENTRY_ENDS, counts={"held": 3, "violated": 1}, report="https://ci.example/a/report.html")
+    assert slack_message(sent)["text"].splitlines() == [
+        "game day monthly on prod-a: drain is violated",
+        "why: 2 of 3 &lt;pods&gt; &amp; more",
+        "runs: 3 held, 1 violated",
+        "took: 5m",
+        "owner: platform",
+        "run: drain-1f2e3d",
+        "report: https://ci.example/a/report.html",
+    ]
 
 
 def test_a_rate_limit_is_respected() -> None:

@@ -30,7 +30,7 @@ PAYLOADS = (
     "../../../../etc/passwd",
     "\x00\x01\x1b[31m\x7f\x9b",
     "\ufffe\ud800\u202e\u2028\U000e0041",
-    "x" * 5000,
+    "x" * 150,
 )
 ANY = st.sampled_from(PAYLOADS) | st.text(st.characters(exclude_categories=()), max_size=40)
 FORMAT = pytest.mark.parametrize("name", FORMATS)

@@ -22,6 +22,7 @@ from chaos.reports.run.verdicts import Row
 from chaos.reports.tables import Column
 from chaos.verdicts.judge.context import Options
 from chaos.verdicts.judge.judge import judge
+from tests.kit.axe import findings
 from tests.kit.browser import CHROMIUM, Browser, Page
 from tests.kit.live_client import report_shown
 from tests.kit.live_pages import data_shown, open_live, problems, until
@@ -123,11 +124,23 @@ def test_the_view_stays_when_lanes_are_added(browser: Browser, story: Story, tmp
     assert problems(page, story.server.url) == []
 
 
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_axe_finds_nothing(browser: Browser, story: Story, tmp_path: Path, is_dark: bool) -> None:
+    """In a run of which something is decided."""
+    story.advance(0.5)
+    page = open_live(browser, tmp_path, story.server.url, dark=is_dark)
+    until(page, "document.querySelectorAll('#expectations tbody tr').length")
+    assert findings(page) == []
+    page.close()
+
+
 def test_a_new_column_is_shown(browser: Browser, margin_column: Column[Row], story: Story, tmp_path: Path) -> None:
     story.advance(0.5)
     page = open_live(browser, tmp_path, story.server.url)
     until(page, "document.querySelectorAll('#expectations tbody tr').length")
-    cells = page.evaluate("[...document.querySelectorAll('#expectations tr')].map((row) => row.lastChild.textContent)")
+    cells = page.evaluate(
+        "[...document.querySelectorAll('#expectations tr')].map((row) => row.lastElementChild.textContent)"
+    )
     heading, *found = cells
     assert heading == margin_column.title.capitalize()
     assert found == [f"margin of <{key}>" for key in page.evaluate("data.verdicts.map((verdict) => verdict.id)")] != []

@@ -8,42 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from chaos.reports.run import html
+from tests.kit.axe import findings
 from tests.kit.browser import CHROMIUM, NO_CHROMIUM, Browser, Page
 from tests.kit.reported_runs import SCENES, load
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)]
 SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
 DAILY = {("violated", "desktop", "light"), ("violated", "phone", "dark")}
-# A contrast that axe cannot compute is none that was tested. It computes none of pictures and lone signs, for which
-# there is tests/reports/run/page/test_colours.py, and none of lines that a list has scrolled half out.
-_UNDECIDED = {"nonBmp", "elmPartiallyObscured", "elmPartiallyObscuring"}
-_OPTIONS = {"resultTypes": ["violations", "incomplete"]}
 
 
 def _cases() -> Iterator[Any]:
     for case in product(SCENES, SIZES, ("light", "dark")):
         yield pytest.param(*case, marks=() if case in DAILY else pytest.mark.nightly)
-
-
-def findings(page: Page) -> list[str]:
-    """Violations and undecided contrasts, with the elements that have them."""
-    found = Axe().run(page.tab, options=_OPTIONS).response
-    violated = [(rule, node) for rule in found["violations"] for node in rule["nodes"]]
-    undecided = [
-        (rule, node)
-        for rule in found["incomplete"]
-        for node in rule["nodes"]
-        if rule["id"] == "color-contrast"
-        and not node["html"].startswith("<text")
-        and node["any"][0]["data"].get("messageKey") not in _UNDECIDED
-    ]
-    return [
-        f"{rule['impact']}: {rule['id']}: {node['target']}: {node['failureSummary']}"
-        for rule, node in [*violated, *undecided]
-    ]
 
 
 def opened(browser: Browser, folder: Path, name: str, size: str, scheme: str) -> Page:

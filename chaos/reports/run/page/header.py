@@ -108,7 +108,17 @@ def _bar(measure: Measure) -> Html:
     track = tag("rect", x="0", y="1", width=f"{_BAR:g}", height="4", class_="bar-track")
     bar = tag("rect", x="0", y="1", width=f"{measure.seconds * scale:.1f}", height="4", class_="bar-value")
     line = tag("rect", x=f"{measure.bound * scale:.1f}", y="0", width="1", height="6", class_="bar-bound")
-    return tag("svg", track, bar, line, viewBox=f"0 0 {_BAR:g} 6", preserveAspectRatio="none", aria_hidden="true")
+    return tag(
+        "svg",
+        track,
+        bar,
+        line,
+        viewBox=f"0 0 {_BAR:g} 6",
+        width="100%",
+        height="6",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
 
 
 def _band(result: RunResult, timeline: Timeline, recovered: float | None, moments: list[_Moment]) -> Html:
@@ -116,7 +126,8 @@ def _band(result: RunResult, timeline: Timeline, recovered: float | None, moment
     start, (begin, end) = origin(result), window(result, timeline)
     if not any(step.begin is not None for step in result.steps):
         return Html()
-    healed = end if recovered is None else start + recovered
+    undone = [entry.t for entry, record in timeline.actions if record.phase in ("undo", "undone")]
+    healed = min([end, *([] if recovered is None else [start + recovered]), *undone[-1:]])
 
     def x(t: float) -> float:
         return (min(max(t, begin), end) - begin) / (end - begin) * 100
@@ -125,14 +136,13 @@ def _band(result: RunResult, timeline: Timeline, recovered: float | None, moment
         width = f"{x(last) - x(first):.2f}%" if last > first else "3"
         return tag("rect", x=f"{x(first):.2f}%", y="0", width=width, height="100%", class_=f"band-{kind}")
 
-    undone = [entry.t for entry, record in timeline.actions if record.phase in ("undo", "undone")]
     shapes = [rect(begin, end, "whole"), rect(start, healed, "fault")]
     if undone:
         shapes.append(rect(undone[0], undone[-1], "undo"))
     shapes += [rect(t, t, kind) for t, kind, _ in moments]
     if x(healed) - x(start) > _ROOM:
         shapes.append(tag("text", "fault", x=f"{x(start):.2f}%", y="13", dx="8"))
-    return tag("svg", join(shapes), aria_hidden="true")
+    return tag("svg", join(shapes), width="100%", height="18", class_="band-drawing", aria_hidden="true")
 
 
 def _moments(result: RunResult, timeline: Timeline, recovered: float | None) -> list[_Moment]:
