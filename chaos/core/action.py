@@ -37,7 +37,18 @@ class FactCheck(Struct, frozen=True):
     value: Any
 
     def __str__(self) -> str:
-        return f"{self.fact} is {self.value}"
+        if self.fact == PseudoFact.MACHINE:
+            return f"the machine is {self.value}"
+        value, words = _CHECK_WORDS.get(self.fact, (None, ""))
+        return words if words and self.value == value else f"{self.fact} is {self.value}"
+
+
+_CHECK_WORDS: dict[str, tuple[Any, str]] = {
+    PseudoFact.BOOT_POSTED: (True, "the Node object has the current boot ID"),
+    PseudoFact.NODE_READY: (True, "the node is Ready"),
+    "preparing-for-shutdown": ("b false", "no shutdown is in progress"),
+    "kubelet-state": ("active", "the kubelet is active"),
+}
 
 
 NODE_READY = FactCheck(PseudoFact.NODE_READY, True)

@@ -50,6 +50,13 @@ def availability(plural: str, workload: Workload) -> Observation:
     return ready >= desired, f"{ready} of {desired} pods are available"
 
 
+def _share_available(observation: str) -> float:
+    """The available share of the pods that ``availability`` described."""
+    number, word, rest = observation.partition(" of ")
+    desired = rest.partition(" ")[0]
+    return int(number) / max(int(desired), 1) if word and number.isdigit() and desired.isdigit() else 0.0
+
+
 def _version_availability(plural: str, version: Version[Workload]) -> Observation:
     return (False, "deleted") if version.is_deleted else availability(plural, version.object)
 
@@ -94,12 +101,14 @@ class WorkloadAvailable:
         affected = names.one_affected()
         if affected:
             kind, _, name = affected.partition(" ")
-            return Noun(f"{_KIND_OF[kind]} {name}").is_("available")
+            return Noun(f"{_KIND_OF[kind]} {name}").is_("available", "lost availability")
         if params.names and len(params.names) == 1:
-            return Noun(f"workload {params.names[0]}").is_("available")
+            return Noun(f"workload {params.names[0]}").is_("available", "lost availability")
         if params.namespace == "workload":
-            return Noun("the workload").is_("available")
-        return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True).is_("available")
+            return Noun("the workload").is_("available", "lost availability")
+        return Noun(f"workloads{namespace_text(params.namespace)}", is_plural=True).is_(
+            "available", "lost availability"
+        )
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
@@ -130,7 +139,8 @@ class WorkloadAvailable:
         if down := [machine.node for machine in machines.down()]:
             pods = view.timeline.pods.on_nodes(down)
             subjects = [_effective(s, key, pods, machines, view) for s, key in zip(subjects, keys, strict=True)]
-        return SubjectSet(expected, subjects, empty_reason=f"no workload was observed in namespace {namespace}")
+        empty_reason = f"no workload was observed in namespace {namespace}"
+        return SubjectSet(expected, subjects, empty_reason=empty_reason, nearness=_share_available)
 
 
 ASSERTION = WorkloadAvailable()

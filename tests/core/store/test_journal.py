@@ -166,7 +166,7 @@ FORMER = """\
 {"intent":{"id":1,"step":"cut","action":"partition","node":"n1","undo":{"steps":[{"command":{"type":"host","argv":["true"]},"patience":2.5,"sends":4}],"proof":[{"fact":"nodefall-rules","value":[]}],"disarm":"nodefall-x"},"t":1.0}}
 {"mirrored":true}
 {"intent":{"id":2,"step":"off","action":"poweroff","node":"n2","undo":{"steps":[{"command":{"type":"power","verb":"on"},"unless":{"fact":"machine","value":"on"}}],"proof":[{"fact":"node-ready","value":true}],"disarm":""},"t":2.0}}
-{"struck":2,"because":"node-ready is True"}
+{"struck":2,"because":"the node is Ready"}
 """
 
 
