@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
-from chaos.core.api_fact import PseudoFact
+from chaos.core.api_fact import PseudoFact, fact_text
 from chaos.core.api_path import fill_path
 from chaos.core.command import Command, Outcome, PowerCapability
 from chaos.core.errors import Unsupported
@@ -37,18 +37,7 @@ class FactCheck(Struct, frozen=True):
     value: Any
 
     def __str__(self) -> str:
-        if self.fact == PseudoFact.MACHINE:
-            return f"the machine is {self.value}"
-        value, words = _CHECK_WORDS.get(self.fact, (None, ""))
-        return words if words and self.value == value else f"{self.fact} is {self.value}"
-
-
-_CHECK_WORDS: dict[str, tuple[Any, str]] = {
-    PseudoFact.BOOT_POSTED: (True, "the Node object has the current boot ID"),
-    PseudoFact.NODE_READY: (True, "the node is Ready"),
-    "preparing-for-shutdown": ("b false", "no shutdown is in progress"),
-    "kubelet-state": ("active", "the kubelet is active"),
-}
+        return fact_text(self.fact, self.value)
 
 
 NODE_READY = FactCheck(PseudoFact.NODE_READY, True)

@@ -35,13 +35,21 @@ def validate_command(**options: Any) -> int:
 
 @command(
     "nodefall list",
+    "nodefall list experiments",
     "nodefall list actions",
     "nodefall list facts --json",
 )
-@click.argument("kind", required=False, type=click.Choice(["actions", "assertions", "facts", "host-facts"]))
+@click.argument(
+    "kind", required=False, type=click.Choice(["experiments", "actions", "assertions", "facts", "host-facts"])
+)
 @document_option("Print one JSON object.")
 def list_command(**options: Any) -> None:
-    """List actions, assertions, facts in bounds and facts of hosts; `list facts` has both kinds of facts."""
+    """List experiments, actions, assertions and facts.
+
+    Without an argument, the list has the ten experiments to start with. `list experiments` adds the conformance set:
+    the experiments that test statements of the Kubernetes documentation. `list facts` shows both kinds of facts: those
+    for time bounds in experiments, and those that nodefall reads from hosts.
+    """
     from chaos.cli.reference import explain
 
     explain.list_names(**options)
