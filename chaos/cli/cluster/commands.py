@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_run
+from chaos.cli.inventory import context_option, lock_namespace_option
 from chaos.cli.lazy import cluster_option, command, document_option, inventory_option, json_option, reports_option
 
 
@@ -25,6 +26,8 @@ from chaos.cli.lazy import cluster_option, command, document_option, inventory_o
 @click.argument("run", required=False, shell_complete=complete_run)
 @click.option("--list", "list_", is_flag=True, help="List the runs with a pending undo; exit code 3 if any.")
 @inventory_option("Instead of the inventory stored with the run.")
+@context_option
+@lock_namespace_option
 @reports_option
 @click.option(
     "--accept-machine",
@@ -71,11 +74,16 @@ def undo_command(run: str | None, list_: bool, **options: Any) -> int:
 @command(
     "nodefall status --inventory hosts/staging.yaml",
     "nodefall status --inventory hosts/staging.yaml --json",
+    "nodefall status --context staging",
 )
 @cluster_option
+@context_option
+@lock_namespace_option
 @json_option
 def status_command(**options: Any) -> int:
     """Show the active run of a cluster, and runs with a pending undo. Changes nothing.
+
+    --context needs no inventory: it names a cluster of the kubeconfig, as it does for kubectl.
 
     Exit code 0: no active run, nothing pending; 2: a run is active; 3: a finished run has a pending undo.
     """
@@ -89,6 +97,8 @@ def status_command(**options: Any) -> int:
     'kubectl -n kube-system annotate lease nodefall nodefall.dev/abort="pager went off"',
 )
 @cluster_option
+@context_option
+@lock_namespace_option
 @click.option("--reason", default="nodefall abort", show_default=True, help="Reason shown in the report of the run.")
 @click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for its undo.")
 @json_option
@@ -112,6 +122,8 @@ def abort_command(**options: Any) -> int:
 )
 @click.argument("run", required=False, shell_complete=complete_run)
 @inventory_option("A cluster, instead of RUN. [env: NODEFALL_INVENTORY]")
+@context_option
+@lock_namespace_option
 @reports_option
 @click.option(
     "--serve",
@@ -139,6 +151,7 @@ def watch_command(**options: Any) -> int:
     "nodefall lab up --snapshot staging.snapshot.gz --speed 10",
 )
 @cluster_option
+@context_option
 @click.option(
     "--out",
     required=True,

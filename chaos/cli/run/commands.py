@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_change, complete_run
+from chaos.cli.inventory import context_option
 from chaos.cli.lazy import (
     command,
     document_option,
@@ -49,6 +50,7 @@ def demo_command(reports: Path, **output: bool) -> int:
 )
 @experiment_argument("experiment")
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@context_option
 @click.option("--seed", type=int, help="Select the same targets again.")
 @reports_option
 @file_option("--out", "Write the plan as JSON to this file.")
@@ -72,6 +74,7 @@ def plan_command(**options: Any) -> None:
 @experiment_argument("experiment", required=False)
 @file_option("--plan", "Execute a saved plan; refuse if the cluster has changed.")
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@context_option
 @reports_option
 @click.option("--seed", type=int, help="Select the same targets again.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_action, complete_assertion, complete_context
+from chaos.cli.inventory import command_inventory, context_option
 from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option, reports_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -34,7 +35,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--workload", type=click.Path(path_type=Path), metavar="MANIFEST",
     help="Manifests to apply for the run. [default: a sample, written beside FILE]",
 )  # fmt: skip
-@click.option("--namespace", metavar="NAME", help="Observe the pods of this namespace, and apply nothing.")
+@click.option("--namespace", "-n", metavar="NAME", help="Observe the pods of this namespace, and apply nothing.")
 @click.option("--title", metavar="TEXT", default="", help="What the experiment proves.")
 @click.option("--force", is_flag=True, help="Overwrite FILE and the sample beside it.")
 @click.option("--list", "list_names", is_flag=True, help="List what --action and --expect take.")
@@ -100,6 +101,7 @@ def init_command(yes: bool, no_doctor: bool, **options: Any) -> int:
 )
 @experiment_argument("experiments", nargs=-1)
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@context_option
 @reports_option
 @click.option("--all", "everything", is_flag=True, help="Print also passed checks, host by host.")
 @document_option("Print one JSON object on stdout; docs/doctor.md describes it.")
@@ -110,10 +112,8 @@ def doctor_command(
 
     Exit code 0: no experiment is refused; 2: some are refused on some nodes; 4: all are refused on all nodes.
     """
-    from chaos.app.wiring.connect import inventory_path
     from chaos.cli.setup.doctor import echo_report, run_doctor
-    from chaos.documents.inventory import load_inventory
 
-    report = run_doctor(lambda: load_inventory(inventory_path(inventory)), experiments, reports)
+    report = run_doctor(lambda: command_inventory(inventory), experiments, reports)
     echo_report(report, everything=everything, as_json=as_json)
     return report.exit_code
