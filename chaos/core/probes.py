@@ -67,7 +67,7 @@ class ServiceReference(Model):
     namespace: Namespace = Field(
         "workload", description="The namespace of the Service, or `workload` for the namespace of the run."
     )
-    port: Annotated[str, BeforeValidator(_port)] = Field("80", description="number or name")
+    port: Annotated[str, BeforeValidator(_port)] = Field("80", description="The number or the name of the port.")
     scheme: Literal["http", "https"] = Field("http", description="The protocol of the Service.")
     path: Annotated[str, AfterValidator(_path)] = Field("/", description="The path of the URL.")
 
@@ -82,10 +82,10 @@ class Probe(Model):
 
     name: Name = Field(description="A name that expectations refer to.")
     http: Annotated[str, AfterValidator(_endpoint_url)] | None = Field(
-        None, description="URL; a status from 200 to 399 is a success"
+        None, description="The URL. A status from 200 to 399 is a success."
     )
     tcp: Annotated[str, AfterValidator(_endpoint)] | None = Field(
-        None, description="HOST:PORT; an accepted connection is a success"
+        None, description="HOST:PORT. An accepted connection is a success."
     )
     service: ServiceReference | None = Field(
         None, description="A Service, which nodefall requests through the proxy of the API server."
@@ -108,5 +108,5 @@ class Query(Model):
     """A query to the Prometheus of the inventory: at intervals, and over the whole run at its end."""
 
     name: Name = Field(description="A name that expectations refer to.")
-    query: str = Field(min_length=1, description="PromQL")
+    query: str = Field(min_length=1, description="The query, in PromQL.")
     every: Seconds = Field("5s", description="The time from one query to the next.")

@@ -55,9 +55,9 @@ class TargetSpec(Model):
     zone: str | None = Field(None, description="The value of the label topology.kubernetes.io/zone.")
     os: Literal["linux", "windows"] | None = Field(None, description="The operating system of the nodes.")
     runs: Literal["workload"] | None = Field(
-        None, description="workload: the node can run pods of the workload, and runs one before the first step"
+        None, description="workload: the node can run pods of the workload, and runs one before the first step."
     )
-    count: int | str = Field(1, description="a number, or a percentage (rounded down, at least 1)")
+    count: int | str = Field(1, description="The number of nodes, or a percentage (rounded down, at least 1).")
 
     @model_validator(mode="after")
     def _no_exception_of_names(self) -> Self:

@@ -53,9 +53,11 @@ class Params(Model):
     """How far, and which way."""
 
     by: Annotated[DurationText, AfterValidator(_validate_bounds)] = Field(
-        "60s", description="how far the clock is set wrong, 2s to 10m"
+        "60s", description="How far the clock is off, from 2s to 10m."
     )
-    direction: Literal["ahead", "behind"] = Field("ahead", description="ahead of the right time, or behind it")
+    direction: Literal["ahead", "behind"] = Field(
+        "ahead", description="Whether the clock is set ahead of the right time or behind it."
+    )
 
 
 def signed_seconds(params: Params) -> int:

@@ -102,20 +102,24 @@ UNCORDON = Action(
 class DrainParams(Model):
     """Flags of kubectl drain, with its defaults except for timeout."""
 
-    ignore_daemonsets: Flag = Field(False, alias="ignore-daemonsets", description="leave pods of DaemonSets there")
-    delete_emptydir_data: Flag = Field(
-        False, alias="delete-emptydir-data", description="evict pods with emptyDir volumes as well; the data is lost"
+    ignore_daemonsets: Flag = Field(
+        False, alias="ignore-daemonsets", description="Leave the pods of DaemonSets on the node."
     )
-    force: Flag = Field(False, description="evict pods without a controller as well; they do not come back")
+    delete_emptydir_data: Flag = Field(
+        False, alias="delete-emptydir-data", description="Also evict pods with emptyDir volumes. Their data is lost."
+    )
+    force: Flag = Field(False, description="Also evict pods without a controller. They do not come back.")
     disable_eviction: Flag = Field(
         False,
         alias="disable-eviction",
-        description="delete instead of evict: budgets are not checked, no DisruptionTarget is set",
+        description="Delete pods instead of evicting them. No budget is checked and no DisruptionTarget is set.",
     )
-    selector: LabelSelector = Field("", description="only pods with these labels")
-    grace: int | None = Field(None, ge=0, description="seconds for each pod; its own if left out")
+    selector: LabelSelector = Field("", description="Evict only pods with these labels.")
+    grace: int | None = Field(
+        None, ge=0, description="The grace period for each pod in seconds. By default, the pod's own."
+    )
     timeout: DurationText = Field(
-        "5m", description="how long to retry refused evictions and wait for the pods to terminate"
+        "5m", description="How long to retry refused evictions and to wait for pods to terminate."
     )
 
 

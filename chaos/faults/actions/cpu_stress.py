@@ -38,10 +38,12 @@ wait"""
 class Params(DurationParams):
     """How much, and for how long."""
 
-    percent: float = Field(100.0, ge=1, le=100, description="of a CPU, for each worker")
-    workers: int | None = Field(None, ge=1, le=1024, description="loops, of which each uses one CPU; one for each CPU")
+    percent: float = Field(100.0, ge=1, le=100, description="The share of one CPU that each worker uses, in percent.")
+    workers: int | None = Field(
+        None, ge=1, le=1024, description="How many busy loops run, each on one CPU. By default, one for each CPU."
+    )
     weight: int = Field(
-        100, ge=1, le=1000, description="CPUWeight of the unit in system.slice, where sshd and the kubelet have 100"
+        100, ge=1, le=1000, description="The CPUWeight of the unit in system.slice. sshd and the kubelet have 100."
     )
 
 

@@ -43,7 +43,7 @@ _NO_NOTE = "the node has no note that nodefall made this file system read-only"
 class Params(Model):
     """Which file system, and for how long."""
 
-    path: MountPath = Field(description="where it is mounted; not /, and not in /run, /proc, /sys or /dev")
+    path: MountPath = Field(description="The mount point. It must not be / or a path in /run, /proc, /sys or /dev.")
     duration: Ends = None
 
 

@@ -52,13 +52,13 @@ _RESTORE_SCRIPT = (
 class Params(Model):
     """Which disk, for whom, how slow, and for how long."""
 
-    path: MountPath = Field("/var/lib/kubelet", description="a path on the disk; not /")
+    path: MountPath = Field("/var/lib/kubelet", description="A path on the disk. It must not be /.")
     unit: DiskUnit = Field(
         "kubepods.slice",
-        description="for whom: kubepods.slice, the pods; or the service of the kubelet or container runtime",
+        description="Whose I/O is limited: kubepods.slice (the pods), or the service of the kubelet or the runtime.",
     )
-    rate: str = Field(_RATE, description="bytes a second, read and written each, from 64k to 4M")
-    iops: int = Field(_IOPS, ge=4, le=1000, description="reads and writes a second, each")
+    rate: str = Field(_RATE, description="The limit in bytes per second, from 64k to 4M, for reads and for writes.")
+    iops: int = Field(_IOPS, ge=4, le=1000, description="The limit in operations per second, for reads and for writes.")
     duration: Ends = None
 
     @field_validator("rate")

@@ -49,9 +49,9 @@ _EARLY = -150  # before destination NAT: the DNS of a cluster may listen on anot
 class Params(Model):
     """Whose lookups fail, and how."""
 
-    name: DnsName = Field(_NAME, description="a name that the node's DNS server knows; looking it up proves the fault")
-    how: Literal["drop", "reject"] = Field("drop", description="lookups time out, or fail at once")
-    traffic: Literal["host", "pods", "all"] = Field("all", description="whose lookups")
+    name: DnsName = Field(_NAME, description="A name that the node's DNS server knows. Looking it up proves the fault.")
+    how: Literal["drop", "reject"] = Field("drop", description="Whether lookups time out or fail at once.")
+    traffic: Literal["host", "pods", "all"] = Field("all", description="Whose lookups fail.")
     duration: RulesEnd = None
 
 

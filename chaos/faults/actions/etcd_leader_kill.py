@@ -65,7 +65,7 @@ class Params(Model):
 
     duration: DurationText | None = Field(
         None,
-        description="when it ends by itself, from 1m; at the latest when maxDuration is over, which is the default",
+        description="When the fault ends by itself, at least 1m. By default, and at the latest, at maxDuration.",
     )
 
     @field_validator("duration")

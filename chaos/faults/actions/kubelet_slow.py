@@ -41,7 +41,9 @@ _RESTORE_SCRIPT = 'rm --force "$1" && systemctl daemon-reload'
 class Params(Model):
     """How slow, and for how long."""
 
-    percent: float = Field(_DEFAULT, ge=0.1, le=100, description="of one CPU")
+    percent: float = Field(
+        _DEFAULT, ge=0.1, le=100, description="The share of one CPU that the kubelet may use, in percent."
+    )
     duration: Ends = None
 
 

@@ -32,8 +32,10 @@ _SMALLEST, _LARGEST = 576, 9000
 class Params(PeerParams):
     """Which packets vanish."""
 
-    size: int = Field(1280, ge=_SMALLEST, le=_LARGEST, description="bytes of the largest packet that passes")
-    traffic: Literal["host", "pods", "all"] = Field("all", description="whose packets")
+    size: int = Field(
+        1280, ge=_SMALLEST, le=_LARGEST, description="The size of the largest packet that passes, in bytes."
+    )
+    traffic: Literal["host", "pods", "all"] = Field("all", description="Whose packets are dropped.")
     duration: RulesEnd = None
 
 

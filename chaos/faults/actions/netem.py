@@ -24,9 +24,13 @@ _MIN_QUEUE, _QUEUE_SECONDS = 50_000, 0.4  # bytes, seconds at the rate
 class LatencyParams(NetemParams):
     """How much later the packets leave, or arrive."""
 
-    delay: DurationText = Field(description="of each packet, as 200ms")
-    jitter: DurationText | None = Field(None, description="by how much the delay varies; packets then overtake others")
-    distribution: Literal["uniform", "normal"] | None = Field(None, description="of the jitter; default uniform")
+    delay: DurationText = Field(description="The delay of each packet, such as 200ms.")
+    jitter: DurationText | None = Field(
+        None, description="How much the delay varies. Packets may then overtake each other."
+    )
+    distribution: Literal["uniform", "normal"] | None = Field(
+        None, description="The distribution of the jitter. By default, uniform."
+    )
 
     @model_validator(mode="after")
     def _validate_delay(self) -> Self:
@@ -74,7 +78,9 @@ LATENCY = packet_action(
 class LossParams(NetemParams):
     """How many packets are dropped."""
 
-    percent: float = Field(ge=1, le=99, description="of packets, each by chance; use partition for all of them")
+    percent: float = Field(
+        ge=1, le=99, description="The percentage of packets that are lost at random. Use partition to drop all of them."
+    )
 
 
 PACKET_LOSS = packet_action(
@@ -100,7 +106,7 @@ PACKET_LOSS = packet_action(
 class CorruptParams(NetemParams):
     """How many packets are changed."""
 
-    percent: float = Field(ge=1, le=99, description="of packets, each by chance, in which one bit is flipped")
+    percent: float = Field(ge=1, le=99, description="The percentage of packets in which a bit is flipped at random.")
 
     @model_validator(mode="after")
     def _validate_direction(self) -> Self:
@@ -136,7 +142,7 @@ PACKET_CORRUPT = packet_action(
 class DuplicateParams(NetemParams):
     """How many packets are sent twice."""
 
-    percent: float = Field(ge=1, le=100, description="of packets, each by chance")
+    percent: float = Field(ge=1, le=100, description="The percentage of packets that are duplicated at random.")
 
 
 PACKET_DUPLICATE = packet_action(
@@ -159,7 +165,9 @@ PACKET_DUPLICATE = packet_action(
 class RateParams(NetemParams):
     """How much passes in a second."""
 
-    rate: str = Field(description="of all these packets together, from 64kbit to 100mbit a second, as 1mbit")
+    rate: str = Field(
+        description="The rate of all these packets together, from 64kbit to 100mbit per second, such as 1mbit."
+    )
 
     @field_validator("rate")
     @classmethod

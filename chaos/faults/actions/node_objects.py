@@ -55,9 +55,9 @@ _ANSWERS = (201, 409, 422)  # created, the name is taken, the name is invalid
 class CreateParams(Model):
     """Name of the Node, which must not exist in the cluster, unless the API server is to refuse it."""
 
-    node: str = Field("nodefall-nowhere", pattern=f"^{_ANY_NAME}$", description="name of the Node")
+    node: str = Field("nodefall-nowhere", pattern=f"^{_ANY_NAME}$", description="The name of the Node.")
     refused: bool = Field(
-        False, description="the name is taken or invalid: any answer of the API server proves the step"
+        False, description="The name is taken or invalid, so any answer of the API server proves the step."
     )
 
     @model_validator(mode="after")
@@ -134,7 +134,7 @@ class DeleteParams(Model):
     """Whether the machine is off, so that no command can be sent to it."""
 
     machine: Literal["on", "off"] = Field(
-        "on", description="off: no timer is armed and nothing is restarted there; its kubelet registers when it boots"
+        "on", description="off: the machine is off. No timer is armed there, and its kubelet registers when it boots."
     )
 
 

@@ -38,8 +38,12 @@ _GOES_DOWN = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
 class PoweroffParams(Model):
     """How the machine goes down, and how one without a power control starts again."""
 
-    force: Flag = Field(False, description="bypass logind (--force twice): locks are ignored, services are not stopped")
-    wake: DurationText = Field("4m", description="without a power control: when the clock (RTC) wakes the machine")
+    force: Flag = Field(
+        False, description="Bypass logind (--force twice). Locks are ignored and services are not stopped."
+    )
+    wake: DurationText = Field(
+        "4m", description="When the hardware clock (RTC) wakes a machine that has no power control."
+    )
 
 
 class PoweroffState(Struct, frozen=True):
@@ -156,7 +160,7 @@ class PowerCutParams(Model):
     """How the power is cut."""
 
     how: Literal["power-control", "sysrq"] = Field(
-        "power-control", description="off by the power control, or by the kernel itself (SysRq o)"
+        "power-control", description="Whether the power control or the kernel (SysRq o) cuts the power."
     )
 
 

@@ -52,15 +52,20 @@ class Params(Model):
     """How much CPU, and which priority."""
 
     cpu: str | None = Field(
-        None, pattern=r"^\d+(\.\d+)?m?$", description="the pod's request; 1m more than what is free if left out"
+        None,
+        pattern=r"^\d+(\.\d+)?m?$",
+        description="The CPU request of the pod. By default, 1m more than the node has free.",
     )
     by: Literal["scheduler", "kubelet"] = Field(
-        "scheduler", description="what preempts the others; kubelet: for a critical pod, bound to the node at creation"
+        "scheduler", description="Who preempts. kubelet: a critical pod is bound to the node when it is created."
     )
     priority: int = Field(
-        1000, ge=1, le=1_000_000_000, description="by the scheduler: pods of a lower priority are preempted"
+        1000,
+        ge=1,
+        le=1_000_000_000,
+        description="With by: scheduler, the priority of the pod. Pods with a lower priority are preempted.",
     )
-    namespace: Namespace = Field("default", description="where the pod is created")
+    namespace: Namespace = Field("default", description="The namespace in which the pod is created.")
     image: Image = "busybox:1.36"
 
 

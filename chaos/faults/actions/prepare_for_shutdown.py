@@ -39,7 +39,7 @@ _LOCK_GRACE_SECONDS = 15.0  # beyond the grace period, in which a kubelet takes 
 class Params(Model):
     """The signal's boolean."""
 
-    active: Flag = Field(description="true announces a shutdown, false cancels it")
+    active: Flag = Field(description="true announces a shutdown. false cancels it.")
 
 
 def _emit(active: bool) -> HostCommand:

@@ -83,7 +83,7 @@ class ScheduleParams(Model):
 
     in_: Annotated[DurationText, AfterValidator(_validate_whole_minutes)] = Field("60s", alias="in")
     fires: Flag = Field(
-        False, description="let it happen: do not arm a failsafe timer on the host that cancels it in time"
+        False, description="Let the shutdown happen: arm no failsafe timer that would cancel it in time."
     )
 
 

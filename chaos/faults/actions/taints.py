@@ -103,7 +103,9 @@ class UntaintParams(Model):
     """Which taints."""
 
     key: LabelKey
-    effect: _Effect | None = Field(None, description="only this one; all effects of the key if left out")
+    effect: _Effect | None = Field(
+        None, description="The effect of the taint to remove. By default, all effects of the key."
+    )
 
 
 def _check_untainted(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -159,7 +161,9 @@ UNTAINT = Action(
 class OutOfServiceParams(Model):
     """NoExecute also evicts the pods; NoSchedule only affects pods that are terminating already (facts 6)."""
 
-    effect: Literal["NoExecute", "NoSchedule"] = Field("NoExecute", description="NoExecute evicts the pods as well")
+    effect: Literal["NoExecute", "NoSchedule"] = Field(
+        "NoExecute", description="The effect of the taint. NoExecute also evicts the pods."
+    )
 
 
 def _check_out_of_service(timeline: Timeline, step: StepRun) -> ProofResult:

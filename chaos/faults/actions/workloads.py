@@ -189,8 +189,8 @@ ROLLOUT_RESTART = Action(
 class BudgetParams(ObjectParams):
     """Which budget, and one of the two limits."""
 
-    min_available: Amount | None = Field(None, alias="min-available", description="a number or a percentage")
-    max_unavailable: Amount | None = Field(None, alias="max-unavailable", description="a number or a percentage")
+    min_available: Amount | None = Field(None, alias="min-available", description="A number or a percentage.")
+    max_unavailable: Amount | None = Field(None, alias="max-unavailable", description="A number or a percentage.")
 
     @model_validator(mode="after")
     def _validate_one_limit(self) -> Self:

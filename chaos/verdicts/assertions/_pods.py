@@ -52,7 +52,8 @@ class Params(PodSetParams):
     as_: Word = Field(
         "effective",
         alias="as",
-        description="ready: what users have, a pod on a machine that is off is not; or as the API reports it",
+        description="What ready means. effective: a pod on a machine that is off is not ready. reported: "
+        "as the API reports it.",
     )
     each: QuantifiedFilter | None = None
     none: QuantifiedFilter | None = None

@@ -18,7 +18,7 @@ from chaos.verdicts.judge.signals import Observation
 class Params(Model):
     """Nodes that must be Ready, or the number of all nodes that may not be."""
 
-    nodes: str | None = Field(None, description="all, or a target")
+    nodes: str | None = Field(None, description="All, or a target.")
     not_ready_at_most: int | None = Field(None, alias="not-ready-at-most", ge=0)
 
     @model_validator(mode="after")

@@ -29,13 +29,15 @@ _KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
 class Params(Model):
     """Workloads; by default all Deployments, StatefulSets and DaemonSets of the namespace."""
 
-    namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
+    namespace: str = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
     names: list[str] | None = Field(None, min_length=1)
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
     )
     as_: Word = Field(
-        "effective", alias="as", description="what users have, without pods on machines that are off; or reported"
+        "effective",
+        alias="as",
+        description="effective: without pods on machines that are off. reported: as the API reports it.",
     )
 
 

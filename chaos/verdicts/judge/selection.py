@@ -31,11 +31,11 @@ class Owner(Model):
 class PodSetParams(Model):
     """Parameters of an assertion about a set of pods; all conditions must match."""
 
-    node: str | None = Field(None, description="a target, or all")
-    namespace: str | None = Field(None, description="a namespace, or workload")
+    node: str | None = Field(None, description="A target, or all.")
+    namespace: str | None = Field(None, description="A namespace, or workload.")
     labels: dict[str, str] | None = None
     owner: Owner | None = None
-    at: str | None = Field(None, description="the step at which the set is frozen; default: when judging starts")
+    at: str | None = Field(None, description="The step at which the set is frozen. By default, the start of judging.")
     except_: list[Literal["daemonset", "finished", "static", "terminating"]] = Field([], alias="except")
 
 
@@ -115,15 +115,15 @@ class Filter(Model):
     """Conditions on a pod; all that are given must match."""
 
     phase: Phases | None = None
-    reason: str | None = Field(None, description="status.reason, exactly; empty means none")
+    reason: str | None = Field(None, description="The exact value of status.reason. Empty means no reason.")
     message: Pattern | None = None
-    disruption: str | None = Field(None, description="reason of DisruptionTarget, any or none")
+    disruption: str | None = Field(None, description="The reason of DisruptionTarget, any or none.")
     ready: Flag | None = None
     deleting: Flag | None = None
     gone: Flag | None = None
-    scheduled: Flag | None = Field(None, description="bound to a node")
-    waiting: str | None = Field(None, description="reason for which a container waits")
-    exit_code: int | None = Field(None, alias="exit-code", description="with which a container ended")
+    scheduled: Flag | None = Field(None, description="Whether the pod is bound to a node.")
+    waiting: str | None = Field(None, description="The reason for which a container is waiting.")
+    exit_code: int | None = Field(None, alias="exit-code", description="The exit code with which a container ended.")
     restarts_at_least: int | None = Field(None, alias="restarts-at-least", ge=0)
     restarts_at_most: int | None = Field(None, alias="restarts-at-most", ge=0)
 
