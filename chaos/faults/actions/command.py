@@ -143,9 +143,9 @@ ACTION = Action(
     For faults without an action, such as stopping another service. The experiment must allow it:
     `allow: [custom]`.
 
-    With ``undo``, a failsafe timer on the host runs it as well if nodefall does not. With ``proof``, the undo is proven
-    by the exit code from before the fault. Without, exit code 0 of ``inject`` is the only evidence, which is a weak
-    proof, and the undo counts as done once it exits with 0.
+    If you give ``undo``, a failsafe timer on the host runs it if nodefall cannot. If you give ``proof``, the undo is
+    proven once the program exits with the same code as before the fault. Without ``proof``, the only evidence is exit
+    code 0 of ``inject``, which is a weak proof, and the undo counts as done once it exits with 0.
     """,
     example=(
         "{name: stop-cron, action: command, target: victim, with: {inject: [systemctl, stop, cron.service],"

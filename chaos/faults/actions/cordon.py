@@ -85,7 +85,8 @@ UNCORDON = Action(
     name="uncordon",
     summary="uncordon the node: pods are scheduled there again",
     description="""
-    For a node that a drain or another tool cordoned. Undo cordons a node again that was cordoned before.
+    Use it for a node that a drain or another tool cordoned. If the node was cordoned before, the undo cordons it
+    again.
     """,
     example="{name: uncordon, action: uncordon, target: victim}",
     params=NoParams,
@@ -196,8 +197,9 @@ DRAIN = Action(
     name="drain",
     summary="drain the node as kubectl does: cordon it and evict its pods",
     description="""
-    As kubectl drain, no pod is evicted where one pod must not be. Pods that were replaced elsewhere do not move back
-    with undo, which uncordons the node. A refusal by a budget is a result, not a failure of the step.
+    Like kubectl drain, the action evicts no pod at all if there is a pod that it must not evict. The undo uncordons
+    the node, but pods that were replaced elsewhere do not move back. If a budget refuses an eviction, that is a
+    result and not a failure of the step.
     """,
     example="{name: drain, action: drain, target: victim, with: {ignore-daemonsets: true, timeout: 2m}}",
     params=DrainParams,

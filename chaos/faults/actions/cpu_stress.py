@@ -122,10 +122,10 @@ ACTION = Action(
     name="cpu-stress",
     summary="keep the host's CPUs busy",
     description="""
-    A unit of PID 1 runs an endless loop for each worker; nothing needs to be installed.
-
-    The kernel divides CPU time by weight: the unit is in system.slice, beside sshd, the container runtime and the
-    kubelet (CPUWeight), which is beside that of the pods. What needs little CPU gets it; pods get less than before.
+    A unit of systemd runs an endless loop for each worker. Nothing needs to be installed. The kernel divides CPU time
+    by weight (CPUWeight). The unit is in system.slice, beside sshd, the container runtime and the kubelet, and
+    system.slice competes with the slice of the pods. Programs that need little CPU still get it, while pods get less
+    than before.
     """,
     example="{name: stress, action: cpu-stress, target: victim, with: {duration: 5m}}",
     params=Params,

@@ -234,15 +234,17 @@ def _program(state: SlowDiskState) -> Program:
 
 ACTION = Action(
     name="disk-slow",
-    summary="limit what the pods, or one service, of a node may read and write on a disk",
+    summary="limit how fast the pods or one service of a node may read and write on a disk",
     description="""
-    ``systemctl set-property --runtime`` of IOReadBandwidthMax, IOWriteBandwidthMax and the like: io.max of a unit.
+    Sets io.max of a unit with ``systemctl set-property --runtime`` (IOReadBandwidthMax, IOWriteBandwidthMax and so
+    on).
 
-    The kernel then lets the unit's processes wait for the disk, whatever file system is on it: for those of all pods,
-    kubeadm's etcd included, or of one service. What they read from the page cache, and write to it, is as fast as
-    before until it is full. Other units have the whole disk. Limits of the unit's own files for other disks stay.
-    Refused where the path is not on a single disk that has a device: Btrfs, ZFS, RAID, network file systems. Proven by
-    reads from the start of the disk that pass the page cache; the limit of writes is read back, and not measured.
+    The kernel then makes the processes of the unit wait for the disk, whatever its file system: the processes of all
+    pods, including kubeadm's etcd, or of one service. Reads from the page cache and writes to it stay fast until it
+    is full. Other units keep the full speed of the disk. Limits that the unit's own files set for other disks stay.
+    The action is refused if the path is not on a single disk with a device: on Btrfs, ZFS, RAID and network file
+    systems. Reads from the start of the disk that bypass the page cache prove the limit. The limit for writes is read
+    back but not measured.
     """,
     example="{name: slow-disk, action: disk-slow, target: victim, with: {rate: 500k, iops: 50}}",
     params=Params,

@@ -238,8 +238,8 @@ ACTION = Action(
     name="preempt",
     summary="create a pod of high priority for which the scheduler, or the kubelet, must preempt others on the node",
     description="""
-    Creates a PriorityClass and a pod of it that fits only this node, or a critical pod that the kubelet must admit.
-    Undo deletes them; the preempted pods are replaced by their controllers, those without a controller are lost.
+    Creates a PriorityClass and a pod with this class that fits only this node, or a critical pod that the kubelet
+    must admit. Undo deletes them. Controllers replace the preempted pods; pods without a controller are lost.
     """,
     example="{name: preempt, action: preempt, target: victim}",
     params=Params,

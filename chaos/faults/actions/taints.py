@@ -208,9 +208,9 @@ OUT_OF_SERVICE = Action(
     name="out-of-service",
     summary="declare a machine that is off out of service, so that its pods and volumes move",
     description="""
-    Only while the power control reports that the machine is off: on a running node volumes would be detached under
-    its pods. Undo removes the taint when the node is back, as Kubernetes documents it. An experiment with a
-    ``power-on`` needs a separate ``untaint`` step, before it or after it.
+    The action works only while the power control reports that the machine is off. On a running node, volumes would be
+    detached while pods use them. Undo removes the taint when the node is back, as Kubernetes documents it. An
+    experiment with a ``power-on`` needs a separate ``untaint`` step before or after it.
     """,
     example="{name: declare, action: out-of-service, target: victim}",
     params=OutOfServiceParams,

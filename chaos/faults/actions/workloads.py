@@ -169,7 +169,8 @@ ROLLOUT_RESTART = Action(
     name="rollout-restart",
     summary="restart all pods of a Deployment, StatefulSet or DaemonSet by a rollout",
     description="""
-    Annotates the pod template, as kubectl rollout restart. Undo removes the annotation, which is another rollout.
+    Annotates the pod template, as kubectl rollout restart does. Undo removes the annotation, which causes another
+    rollout.
     """,
     example="{name: restart, action: rollout-restart, with: {kind: deployment, namespace: default, name: web}}",
     params=WorkloadParams,
@@ -251,7 +252,8 @@ PATCH_BUDGET = Action(
     name="patch-budget",
     summary="change what a PodDisruptionBudget allows",
     description="""
-    The disruption controller updates the budget's status at once. The other limit is removed: a budget has one.
+    The disruption controller updates the status of the budget at once. The other limit is removed, because a budget
+    has only one.
     """,
     example="{name: tighten, action: patch-budget, with: {namespace: default, name: web, max-unavailable: 0}}",
     params=BudgetParams,
