@@ -42,32 +42,19 @@ from chaos.core.errors import UsageError
 )
 @gameday_argument
 @only_cluster_option
-@click.option(
-    "--namespace",
-    "-n",
-    default="nodefall",
-    show_default=True,
-    help="The namespace of the CronJob and the objects that it needs.",
-)
+@click.option("--namespace", "-n", default="nodefall", show_default=True, help="The namespace of all objects.")
 @click.option(
     "--image",
     default=f"nodefall:{__version__}",
     show_default=True,
     help="The image, built from deploy/image/Dockerfile.",
 )
-@click.option("--storage", "size", default="1Gi", show_default=True, help="The size of the volume for reports.")
-@click.option(
-    "--storage-class",
-    default="",
-    metavar="NAME",
-    help="The storage class of that volume. Default: the default class of the cluster.",
-)
+@click.option("--storage", "size", default="1Gi", show_default=True, help="The size of the reports volume.")
+@click.option("--storage-class", default="", metavar="NAME", help="Its storage class. Default: the default class.")
 @click.option(
     "--s3", default="", metavar="BUCKET/PREFIX", help="Copy the reports to an S3-compatible store every hour."
 )
-@click.option(
-    "--secret", default="", metavar="NAME", help="The Secret with keys and passwords. Default: nodefall-GAMEDAY."
-)
+@click.option("--secret", default="", metavar="NAME", help="With keys and passwords. Default: nodefall-GAMEDAY.")
 @click.option("--format", "form", type=click.Choice(["manifests", "helm"]), default="manifests", show_default=True)
 def deploy_command(**options: Any) -> int:
     """Print the manifests of a CronJob that runs a GAMEDAY on its cluster by its schedule. Applies nothing.
@@ -91,17 +78,11 @@ def deploy_command(**options: Any) -> int:
     name="plan",
 )
 @gameday_argument
-@inventory_option("Also plan every run on this cluster, as nodefall plan does.", type=click.Path(path_type=Path))
+@inventory_option("Also plan every run on this cluster.", type=click.Path(path_type=Path))
 @seed_option
+@click.option("--at", metavar="TIME", help="Start the calendar here: 2026-12-20T09:00. Default: now.")
 @click.option(
-    "--at", metavar="TIME", help="Show the calendar from this time on, such as 2026-12-20T09:00. Default: now."
-)
-@click.option(
-    "--count",
-    type=click.IntRange(1, 100),
-    default=5,
-    show_default=True,
-    help="The number of openings and starts to show.",
+    "--count", type=click.IntRange(1, 100), default=5, show_default=True, help="How many openings and starts to show."
 )
 @reports_option
 @json_option
@@ -245,9 +226,7 @@ def status_command(gameday: str | None, inventory: str | None, fleet: Path | Non
 @fleet_option
 @click.option("--reason", default="", help="The reason, which everybody sees.")
 @by_option
-@click.option(
-    "--end", "for_good", is_flag=True, help="End the day for good: entries that have not started never start."
-)
+@click.option("--end", "for_good", is_flag=True, help="End the day for good.")
 @click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for the undo.")
 @keep_option
 def halt_command(gameday: str | None, inventory: str | None, fleet: Path | None, keep: bool, **options: Any) -> int:
@@ -302,12 +281,8 @@ def resume_command(gameday: str | None, inventory: str | None, fleet: Path | Non
 @only_cluster_option
 @click.option("--entry", metavar="NAME", help="Approve this entry.")
 @click.option("--day", "whole", is_flag=True, help="Approve the whole day.")
-@click.option(
-    "--by", metavar="NAME", help="The person who approves, as the gate names that person. Default: your login."
-)
-@click.option(
-    "--plan-hash", metavar="HASH", default="", help="The hash of the plan that you read, or its first characters."
-)
+@click.option("--by", metavar="NAME", help="Who approves, as the gate names them. Default: your login.")
+@click.option("--plan-hash", metavar="HASH", default="", help="The (beginning of the) hash of the plan that you read.")
 @id_option
 def approve_command(entry: str | None, whole: bool, by: str | None, **options: Any) -> int:
     """Approve the plan of a GAMEDAY before it begins or while a gate waits. nodefall records who, when and which plan.

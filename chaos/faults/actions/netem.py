@@ -127,7 +127,7 @@ PACKET_CORRUPT = packet_action(
     The action changes only outbound packets. Inbound packets would be changed after the network card has verified
     them, and programs would get wrong data. The receiver discards such a packet because of its wrong checksum, so the
     packet is lost but still costs bandwidth. Pings prove the fault: some are lost although netem drops none. For
-    about 6 % of pings, the flipped bit is in the sender's MAC address, which nobody checks, and does no harm. The
+    about 6 % of pings, the flipped bit is in the sender's MAC address, which no one checks, and does no harm. The
     checksums of TCP, UDP and IP always find a single flipped bit.
     """,
     example="{name: corrupt, action: packet-corrupt, target: victim, with: {percent: 30, duration: 100s}}",
