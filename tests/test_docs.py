@@ -63,8 +63,12 @@ def test_comments_cite_no_document_that_is_not_here() -> None:
 def test_the_readme_is_short_and_its_counts_are_true() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
-    counts = re.findall(r"\[(\d+) (actions|assertions|bundled ones)\]", text)
-    pages = {"actions": "docs/actions/*.md", "assertions": "docs/assertions/*.md", "bundled ones": "experiments/*.yaml"}
+    counts = re.findall(r"\[(\d+) (actions|assertions|bundled experiments)\]", text)
+    pages = {
+        "actions": "docs/actions/*.md",
+        "assertions": "docs/assertions/*.md",
+        "bundled experiments": "experiments/*.yaml",
+    }
     found = {
         what: len(set(ROOT.glob(pattern)) - {ROOT / "experiments" / "statements.yaml"})
         for what, pattern in pages.items()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from chaos.documents.bundled import read_summaries
 from chaos.lab.breakages import BREAKAGES
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
@@ -18,7 +19,7 @@ STATEMENTS = EXPERIMENTS / "statements.yaml"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 PREFIX = "nodefall.dev/"
 REQUIRED = ("documentation", "sentence", "verdict", "evidence", "lab", "breakages")
-OPTIONAL = ("really", "undecided-by")
+OPTIONAL = ("really", "undecided-by", "question")
 VERDICTS = ("held", "aborted")
 FAMILIES = {
     "graceful-shutdown": "Graceful shutdown",
@@ -34,31 +35,42 @@ HEAD = """<!-- Written by tools/experiments_readme.py from the experiments' anno
 
 # Experiments
 
-Each file tests statements of the Kubernetes documentation: [the map](../docs/statements.md) has all of them, by page.
-The experiments run on the lab with the inventory in the table:
+## Ten to start with
 
-    nodefall run experiments/graceful-poweroff.yaml --inventory hosts/lab.yaml
+These experiments answer the questions that people ask about their own cluster. They bring their own workload, so none
+of your applications has to be touched. To test your applications, write an experiment with `nodefall new`.
 
-(`nodefall rehearse experiments` runs all, each on the lab in the table, and compares their verdicts)
-and on your cluster with your inventory (see hosts/example.yaml); `requires` refuses an experiment that the kubelets are
-not configured for, and `kubernetes` one that is not true for the version. Their workloads have three replicas of
-everything, spread over the nodes. With `runs: workload` a target always has pods of it: on a cluster with more than
-three workers, node affinity confines the pods to the target and two other nodes, which the plan names. PriorityClasses
-of a workload are created for the run and removed after it; if the cluster already has a class of that name, the class
-is not changed and the run ends.
+{questions}
 
-The verdict is that of the lab, and of a cluster that behaves like Kubernetes v1.36. "Violated as known" means that a
-statement of the documentation is known not to hold; the next column has the actual behaviour. "Aborted" means that
-nodefall stops the run. Under evidence, recordings are those of a real cluster in tests/recordings; paths are source
-files of kubernetes/kubernetes.
+Run one on the simulated cluster, then on yours (hosts/example.yaml shows an inventory with comments):
+
+    nodefall run graceful-poweroff --inventory hosts/lab.yaml
+    nodefall run graceful-poweroff --inventory hosts/staging.yaml
+
+nodefall refuses an experiment if the kubelets are not configured for it (`requires`), or if its expectations are not
+true for the version of the cluster (`kubernetes`). The workloads have three replicas of everything, spread over the
+nodes. With `runs: workload`, a target always has pods of the workload. On a cluster with more than three workers, a
+node affinity confines the pods to the target and two other nodes, which the plan names. The PriorityClasses of a
+workload are created for the run and removed after it. If the cluster already has a class with that name, the class is
+not changed and the run ends.
+
+## The conformance set
+
+All experiments test statements of the Kubernetes documentation: [the map](../docs/statements.md) lists the statements
+by page. `nodefall rehearse experiments` runs all of them, each on the lab in the table, and compares the verdicts.
+
+The verdict in the table is the verdict on the lab, and on a cluster that behaves like Kubernetes v1.36. "Violated as
+known" means that a statement of the documentation is known to be wrong; the next column shows the actual behavior.
+"Aborted" means that nodefall stops the run. In the last column, numbers are recordings of a real cluster in
+tests/recordings, and paths are source files of kubernetes/kubernetes.
 """
 BREAKAGES_HEAD = """
-## Which breakages they detect
+### Which breakages they detect
 
-`nodefall lab up --breakage ID` adds a deliberate defect to the lab. The verdict of these experiments changes from held
-to violated. The verdict of the others does not change. (With heartbeats-ignored no node stays
-Ready, and the abort condition ends every other run of more than a minute.) "Undecided": the run cannot be finished or
-judged, and is inconclusive. Some breakages cannot be detected by any experiment.
+`nodefall lab up --breakage ID` adds a deliberate defect to the lab. The table shows the experiments whose verdict
+changes from held to violated. All other verdicts stay the same. (With heartbeats-ignored, no node stays Ready, so the
+abort condition ends every other run that takes more than a minute.) "Undecided" means that the run cannot be finished
+or judged, and is inconclusive. No experiment can detect some of the breakages.
 """
 
 
@@ -107,13 +119,25 @@ def _read(path: Path) -> BundledExperiment:
 def page() -> str:
     """The whole page."""
     found = bundled_experiments()
-    return "\n".join([HEAD, *_families(found), BREAKAGES_HEAD, *_breakage_rows(found), ""])
+    return "\n".join(
+        [HEAD.replace("{questions}", questions()), *_families(found), BREAKAGES_HEAD, *_breakage_rows(found), ""]
+    )
+
+
+def questions(prefix: str = "") -> str:
+    """The table of the experiments to start with. ``prefix``: of the links."""
+    rows = (f"| {question} | [{name}]({prefix}{name}.yaml) |" for name, question in _summaries()[0].items())
+    return "\n".join(("| question | experiment |", "|---|---|", *rows))
+
+
+def _summaries() -> tuple[dict[str, str], dict[str, str]]:
+    return read_summaries(path for path in EXPERIMENTS.glob("*.yaml") if path != STATEMENTS)
 
 
 def _families(found: list[BundledExperiment]) -> Iterator[str]:
     for family, title in FAMILIES.items():
-        yield f"## {title}\n"
-        yield "| statement of the documentation | experiment | verdict | actual behaviour | evidence |"
+        yield f"### {title}\n"
+        yield "| statement of the documentation | experiment | verdict | actual behavior | evidence |"
         yield "|---|---|---|---|---|"
         yield from (_row(item) for item in found if item.family == family)
         yield ""

@@ -1,4 +1,4 @@
-"""Writes docs/sentences.md: the sentences for people of every assertion, in each of its modes and all three statuses.
+"""Writes docs/sentences.md: the sentences of every assertion, in each of its modes and with each of the three verdicts.
 
 Run `python tools/sentence_pages.py` after a change of an assertion; a test compares. Review the difference as text.
 """
@@ -29,9 +29,9 @@ HEAD = """\
 
 # Sentences for people
 
-Every verdict has a sentence of at most 15 words, besides the precise reason: who, what, and within which time. This
-table has them for every assertion, in each of its modes. The target `victim` is worker-2, `victims` are worker-2,
-worker-3 and worker-4, of which worker-3 violates the expectation."""
+Besides its precise reason, every verdict has a sentence of at most 20 words that says what happened to whom, and
+when. The tables show the sentences of every assertion in each of its modes. The target `victim` is worker-2. The target
+`victims` is worker-2, worker-3 and worker-4, and worker-3 violates the expectation."""
 # By assertion: `with`, and, if others than the default, time words and the subjects that violate it.
 CASES: Mapping[str, str] = {
     "at-most-one": """

@@ -1,4 +1,4 @@
-"""The table of commands, whose modules are imported when they are used; and the options that several or all have."""
+"""The table of commands, whose modules are imported on use, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("setup", "Check which experiments a cluster is ready for."),
         "plan": ("run", "Select targets and show exactly what a run would send."),
         "run": ("run", "Run an experiment: plan, inject, undo, judge and report."),
-        "watch": ("cluster", "Show a run of another process, or a cluster, in the browser."),
+        "watch": ("cluster", "Show a run that is in progress, or a cluster, in the browser."),
         "undo": ("cluster", "Finish the pending undo of a run."),
         "abort": ("cluster", "Stop the run on a cluster, from any machine."),
         "status": ("cluster", "Show the active run of a cluster, and its pending undo."),
@@ -39,8 +39,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "runs": ("history", "List the stored runs; runs prune deletes old ones."),
         "show": ("history", "Show the verdicts of a stored run."),
         "report": ("history", "Render the report of a run again."),
-        "trend": ("history", "Show how durations change over the runs of an experiment."),
-        "compare": ("run", "Compare runs with what was predicted, or with each other."),
+        "trend": ("history", "Show how durations change from run to run of an experiment."),
+        "compare": ("run", "Compare runs with predictions, or with each other."),
         "judge": ("history", "Judge a run or a recording again, without a cluster."),
     },
     "Prepare": {
@@ -51,7 +51,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "More": {
         "lab": ("lab", "Start and stop the simulated cluster."),
         "kind": ("kind", "Create and delete a cluster of containers with kind."),
-        "list": ("reference", "List actions, assertions and facts."),
+        "list": ("reference", "List experiments, actions, assertions and facts."),
         "explain": ("reference", "Explain an action, assertion, fact, time word or experiment."),
         "validate": ("reference", "Check files, without a cluster."),
         "rbac": ("reference", "Print the permissions that experiments need on a cluster."),
@@ -98,7 +98,7 @@ class LazyGroup(click.Group):
 def command(
     *lines: str, of: click.Group | None = None, name: str | None = None
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command, with these examples below its help. ``of``: the group of a subcommand."""
+    """Declare a command with examples below its help. ``of``: the group that a subcommand belongs to."""
     return (of.command if of else click.command)(name, epilog=examples(*lines))
 
 
@@ -143,7 +143,7 @@ def _verbose_option(hidden: bool) -> click.Option:
         expose_value=False,
         callback=_print_records,
         hidden=hidden,
-        help="Log to stderr; -vv also every API request and host command.",
+        help="Log to stderr. -vv also logs every API request and host command.",
     )
 
 
@@ -212,17 +212,20 @@ _output_option = click.option(
     is_eager=True,
     expose_value=False,
     callback=_note_output,
-    help="As --json, or the same in YAML.",
+    help="Print JSON as --json does, or the same in YAML.",
 )
 json_option = document_option("Print one JSON object on stdout.")
 result_option = document_option("Print the result as one JSON object on stdout.")
 plain_option = click.option("--plain", is_flag=True, help="Plain progress lines, also on a terminal.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress: print the result only.")
 jobs_option = click.option(
-    "--jobs", type=click.IntRange(1, 256), metavar="N", help="Processes at a time. [default: one for each core]"
+    "--jobs",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Number of processes at a time. [default: one for each core]",
 )
 first_seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="The first one; the others follow."
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="The first seed; the others follow it."
 )
 reports_option = click.option("--reports", type=click.Path(path_type=Path), default=DEFAULT_REPORTS, show_default=True)
 stored_runs_option = click.option(
@@ -246,7 +249,7 @@ def inventory_option(text: str, **settings: Any) -> Callable[[_F], _F]:
 
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    """An option's time in seconds since the epoch: a date, a date and time (UTC unless it has an offset), or an age."""
+    """The moment of an option in seconds since the epoch: a date, a date and time (UTC by default), or an age."""
     from chaos.core.clock.system import SystemClock  # noqa: PLC0415 - slow, and seldom needed
 
     if value is None:
@@ -257,12 +260,12 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
         moment = datetime.fromisoformat(value)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except ValueError:
-        message = f"{value!r} is no time; write it like 2026-11-21, 2026-11-21T03:35 or, for an age, 7d"
+        message = f"{value!r} is not a time; write it like 2026-11-21, 2026-11-21T03:35 or, for an age, 7d"
         raise click.BadParameter(message, ctx, param) from None
 
 
 def require_reports(reports: Path) -> None:
-    """Raises UsageError for a --reports that is missing. The default one may be: it is made by the first run."""
+    """Raise UsageError if the directory of --reports is missing. The first run creates the default one."""
     if reports != DEFAULT_REPORTS and not reports.is_dir():
         raise UsageError(f"--reports: no directory {reports}", hint="give the directory that holds EXPERIMENT/STAMP")
 
@@ -284,8 +287,10 @@ def seconds_of(option: str, text: str) -> float:
 
 
 def refuse_with_fleet(**given: object) -> None:
-    """Raises UsageError for the first argument or option that is given besides --fleet. Upper case: an argument."""
+    """Raise UsageError for the first argument or option that is given with --fleet. Arguments are in upper case."""
     name = next((name for name, value in given.items() if value is not None and value is not False), "")
     if name:
         shown = name if name.isupper() else f"--{name}"
-        raise UsageError(f"{shown} does not go with --fleet", hint="the fleet names its game day and its clusters")
+        raise UsageError(
+            f"{shown} cannot be combined with --fleet", hint="the fleet names its game day and its clusters"
+        )

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import BaseModel
 
-from chaos.core.api_fact import PseudoFact
+from chaos.core.api_fact import PseudoFact, fact_text
 from chaos.core.api_path import fill_path
 from chaos.core.command import Command, Outcome, PowerCapability
 from chaos.core.errors import Unsupported
@@ -37,7 +37,7 @@ class FactCheck(Struct, frozen=True):
     value: Any
 
     def __str__(self) -> str:
-        return f"{self.fact} is {self.value}"
+        return fact_text(self.fact, self.value)
 
 
 NODE_READY = FactCheck(PseudoFact.NODE_READY, True)

@@ -27,6 +27,22 @@ class PseudoFact(StrEnum):
     OWN_CORDON = "cordoned-by-nodefall"  # whether the Node is cordoned, by nodefall or an unknown field manager
 
 
+_WORDS: dict[str, tuple[Any, str]] = {
+    PseudoFact.BOOT_POSTED: (True, "the Node object has the current boot ID"),
+    PseudoFact.NODE_READY: (True, "the node is Ready"),
+    "preparing-for-shutdown": ("b false", "no shutdown is in progress"),
+    "kubelet-state": ("active", "the kubelet is active"),
+}
+
+
+def fact_text(fact: str, value: Any) -> str:
+    """``the node is Ready``, or for most facts ``NAME is VALUE``."""
+    if fact == PseudoFact.MACHINE:
+        return f"the machine is {value}"
+    expected, words = _WORDS.get(fact, (None, ""))
+    return words if words and value == expected else f"{fact} is {value}"
+
+
 OBJECT, TAINT, CONDITION, LABELS = "object", "taint/", "condition/", "labels/"  # prefixes of facts
 NAMESPACE = "namespace/"  # prefix: whether a namespace exists
 

@@ -1,12 +1,12 @@
-"""The port that every assertion implements, its view of a run, and what it states, in words for people.
+"""The port that every assertion implements, the view of a run that it gets, and its claim in words for people.
 
-Memos hold what was made of single objects, for the next judgement of a run that is still being recorded.
+Memos keep values that were computed from single objects for the next judgement of a run that is still being recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
@@ -21,14 +21,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Two clauses in the past tense, without a time: that the statement is true, and that it is not.
+    """Two clauses in the past tense, without a time: the statement is true, and the statement is false.
 
     Each begins with an English word, ends without a full stop, and has at most about nine words: ``node worker-2 was
     Ready``, ``node worker-2 was not Ready``. A time like ``within 40 s`` follows.
+
+    ``lost`` replaces ``fails`` if the statement became false later than at the start: ``Deployment web lost
+    availability``. ``duty`` says what ``always`` demanded: ``it had to stay available``.
     """
 
     holds: str
     fails: str
+    lost: str = ""
+    duty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,11 @@ class Noun:
         """Claim of this subject, from the predicates."""
         return Claim(f"{self} {holds}", f"{self} {fails}")
 
-    def is_(self, state: str) -> Claim:
-        """Claim that this subject was in a state, like ``Ready``."""
-        return self.claim(f"{self.was} {state}", f"{self.was} not {state}")
+    def is_(self, state: str, lost: str = "") -> Claim:
+        """Claim that this subject was in a state, like ``Ready``. ``lost``: the predicate that it no longer was."""
+        claim = self.claim(f"{self.was} {state}", f"{self.was} not {state}")
+        duty = f"{'they' if self.is_plural else 'it'} had to stay {state}"
+        return replace(claim, lost=f"{self} {lost}" if lost else "", duty=duty)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from chaos.core.installed_drivers import power_drivers, transport_drivers
 class PowerSettings(Model):
     """Base of the settings of a power driver, under ``power`` of a host. ``kind``: a Literal of the driver's name."""
 
-    kind: str = Field(description="of the power control")
+    kind: str = Field(description="The kind of the power control.")
     identity: str | None = Field(
-        None, description="UUID or name that the power control reports of the machine, where it is not the Node's"
+        None, description="The UUID or name that the power control reports, if it differs from the Node's."
     )
 
     @property

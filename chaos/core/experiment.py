@@ -35,7 +35,9 @@ else:  # what a step is bound to is no public type
 
 Timing = Annotated[
     Literal["strict", "loose"],
-    Field(description="loose: within is about how quick the machines are, so slack of the inventory multiplies it"),
+    Field(
+        description="loose: the deadline depends on the speed of the machines, so the inventory's slack multiplies it."
+    ),
 ]
 
 
@@ -64,9 +66,11 @@ class Until(Model):
 class KnownDeviation(Model):
     """Where Kubernetes is known not to do what its documentation says."""
 
-    versions: VersionRange = Field(description="of the API server, as >=v1.32, <v1.36", examples=[">=v1.32"])
-    issue: HttpUrl = Field(description="URL of the upstream issue")
-    instead: str = Field(min_length=1, description="what happens instead")
+    versions: VersionRange = Field(
+        description="The versions of the API server, such as >=v1.32, <v1.36.", examples=[">=v1.32"]
+    )
+    issue: HttpUrl = Field(description="The URL of the upstream issue.")
+    instead: str = Field(min_length=1, description="What happens instead.")
 
 
 def _marker(value: Any) -> Any:
@@ -87,7 +91,7 @@ class Expectation(Model):
         None, alias="assert", description="The assertion to check. `nodefall list assertions` shows them."
     )
     with_: dict[str, Any] = Field({}, alias="with", description="Parameters. `nodefall explain NAME` describes them.")
-    after: str | None = Field(None, description="a step, end(step), or one of them + a duration")
+    after: str | None = Field(None, description="The start: a step, end(step), or either plus a duration.")
     within: BoundText | None = Field(
         None, description="The assertion must be true at some moment before this deadline, which counts from `after`."
     )
@@ -112,9 +116,9 @@ class Expectation(Model):
         None,
         description="The deadline is at least this many times the slowest pod start of the workload.",
     )
-    order: list[str] | None = Field(None, min_length=2, description="hypotheses that must come true in this order")
+    order: list[str] | None = Field(None, min_length=2, description="Hypotheses that must come true in this order.")
     known: KnownDeviation | None = Field(
-        None, description="a violation is known of these versions, and does not make the run violated"
+        None, description="Versions that are known to violate the expectation. The run then does not count as violated."
     )
     _bound: BoundAssertion | None = PrivateAttr(None)
 
@@ -164,9 +168,12 @@ class Step(Model):
 
     name: Name = Field(description="A name that expectations and later steps refer to.")
     action: str = Field(description="The action to run. `nodefall list actions` shows them.")
-    target: str = Field("", description="omitted for an action without a node")
+    target: str = Field("", description="The target of the step. Leave it out for an action without a node.")
     with_: dict[str, Any] = Field({}, alias="with", description="Parameters. `nodefall explain NAME` describes them.")
-    after: str | None = Field(None, description="a step (its begin), end(step), either + a duration, or a duration")
+    after: str | None = Field(
+        None,
+        description="When the step starts: at a step, at end(step), at either plus a duration, or after a duration.",
+    )
     _bound: BoundStep | None = PrivateAttr(None)
 
     @property
@@ -195,11 +202,14 @@ class Spec(Model):
     title: str = Field(description="One sentence that lists and reports show.")
     description: str = Field("", description="What the experiment proves if everything holds, in a sentence or two.")
     kubernetes: VersionRange | None = Field(
-        None, description="versions for which the experiment is true, as >=v1.32; on others it is refused"
+        None, description="The versions for which the experiment is true, such as >=v1.32. Others are refused."
     )
-    requires: dict[str, dict[str, str]] = Field({}, description='required facts, as {kubelet: {x: ">0"}}')
+    requires: dict[str, dict[str, str]] = Field(
+        {}, description='Facts that the nodes must have, such as {kubelet: {x: ">0"}}.'
+    )
     allow: list[Literal["custom", "irreversible", "ungraceful"]] = Field(
-        [], description="ungraceful: nodes whose shutdown is not graceful, as the experiment tests whether it is"
+        [],
+        description="ungraceful: also accept nodes whose shutdown is not graceful, because the experiment tests that.",
     )
     workload: Workload | None = Field(
         None, description="Objects that nodefall creates for the run in a separate namespace, and removes after it."

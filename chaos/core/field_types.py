@@ -254,7 +254,9 @@ class Secret(Model):
 
     env: str | None = Field(None, description="The environment variable that contains the secret.")
     file: str | None = Field(None, description="The file that contains the secret. A line break at its end is ignored.")
-    command: list[str] | None = Field(None, min_length=1, description="argv, run without a shell")
+    command: list[str] | None = Field(
+        None, min_length=1, description="The program and its arguments. It runs without a shell."
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -58,38 +58,44 @@ class ControllerManager(Model):
             str,
             full_match(r"https://[^/?#@\s]+", "is not a URL like https://10.0.0.1:10257, without credentials and path"),
         ]
-    ] = Field(min_length=1, description="of each replica: only the counters of the leader change")
-    ca: str | None = Field(None, description="file; default: the cluster's CA")
+    ] = Field(min_length=1, description="The URL of each replica. Only the counters of the leader change.")
+    ca: str | None = Field(None, description="The file with the CA. By default, the CA of the cluster.")
 
 
 class Cluster(Model):
     kubeconfig: str = Field(
-        description='file, or several with colons as in KUBECONFIG; "" for those that kubectl would use, or in a pod '
-        "its service account"
+        description="The file, or several files separated by colons as in KUBECONFIG. Empty: the files that kubectl "
+        "would use, or in a pod its service account."
     )
     context: str | None = Field(None, description="The context of the kubeconfig. By default, its current context.")
-    expect_uid: str | None = Field(None, alias="expectUID", description="uid of the namespace kube-system")
+    expect_uid: str | None = Field(
+        None, alias="expectUID", description="The UID of the namespace kube-system. Any other cluster is refused."
+    )
     allow_node_proxy: Flag = Field(
         False,
         alias="allowNodeProxy",
         description="Read kubelets through the API server. The permission for this amounts to root on every node.",
     )
-    kubelet_ca: str | None = Field(None, alias="kubeletCA", description="file; default: the cluster's CA")
+    kubelet_ca: str | None = Field(
+        None, alias="kubeletCA", description="The file with the CA. By default, the CA of the cluster."
+    )
     controller_manager: ControllerManager | None = Field(
         None, alias="controllerManager", description="How to read the metrics of the controller manager."
     )
-    namespace: Namespace = Field(LOCK_NAMESPACE, description="of the cluster's lock and the journals of runs")
+    namespace: Namespace = Field(LOCK_NAMESPACE, description="The namespace of the cluster's lock and of the journals.")
     journal_key: Secret | None = Field(
-        None, alias="journalKey", description="signs the journals in the cluster; at least 16 characters"
+        None,
+        alias="journalKey",
+        description="The key that signs the journals in the cluster, with at least 16 characters.",
     )
-    events: Flag = Field(True, description="write an Event on each Node at inject and undo")
+    events: Flag = Field(True, description="Write an Event for each Node when a fault is injected and undone.")
     facts: dict[Annotated[str, AfterValidator(_fact_name)], Annotated[str, BeforeValidator(_fact_value)]] = Field(
         {}, description="Values that nodefall cannot read, such as controller.nodeMonitorGracePeriod."
     )
     slack: Factor = Field(
-        1.0, description="multiplies the durations of deadlines with timing: loose, for slow machines"
+        1.0, description="For slow machines: multiplies the durations of deadlines with timing: loose."
     )
-    simulated: Flag = Field(False, description="a lab, marked as such in reports")
+    simulated: Flag = Field(False, description="Whether the cluster is simulated. Reports mark it.")
     time_source: TimeSource | None = Field(
         None, alias="timeSource", description="A clock to wait by. Only labs need it."
     )
@@ -101,18 +107,18 @@ class Connection(Model):
     model_config = _LATE
 
     transport: Annotated[str, OneOfTransports()] | None = Field(None, description="How commands reach the host.")
-    options: dict[str, Any] = Field({}, description="of the transport, by its keys")
+    options: dict[str, Any] = Field({}, description="The options of the transport.")
     engine: ContainerEngine | None = Field(
-        None, description="of transport docker; default: docker where it is installed, else podman"
+        None, description="For transport docker: the engine. By default, docker if it is installed, otherwise podman."
     )
     user: str | None = Field(None, description="The user who logs in.")
     port: StrictInt | None = Field(None, ge=1, le=65535, description="The port of the SSH server or of WinRM.")
     sudo: Flag | None = Field(None, description="Run commands with sudo. By default, unless the user is root.")
     identity_file: str | None = Field(None, alias="identityFile", description="The file of the private key.")
     known_hosts: str | None = Field(None, alias="knownHosts", description="The file with the keys of known hosts.")
-    agent: Flag | None = Field(None, description="offer the keys of the SSH agent; default true")
+    agent: Flag | None = Field(None, description="Whether to offer the keys of the SSH agent. By default, true.")
     proxy_jump: list[str] | None = Field(
-        None, alias="proxyJump", description="hosts of this inventory or user@address:port"
+        None, alias="proxyJump", description="The jump hosts: hosts of this inventory, or user@address:port."
     )
     connect_timeout: DurationText | None = Field(
         None, alias="connectTimeout", description="How long a connection attempt may take before it counts as failed."
@@ -120,19 +126,19 @@ class Connection(Model):
 
 
 class Host(Connection):
-    node: str | None = Field(None, description="name of the Node object; default: the host's key")
+    node: str | None = Field(None, description="The name of the Node object. By default, the key of the host.")
     os: OperatingSystem = Field("linux", description="The operating system of the host.")
     shell: Literal["cmd", "powershell"] | None = Field(
-        None, description="DefaultShell of sshd on a Windows host; default: cmd"
+        None, description="The DefaultShell of sshd on a Windows host. By default, cmd."
     )
     crash_tool: CrashTool | None = Field(
-        None, alias="crashTool", description="NotMyFault on a Windows host, for kernel-crash: its path"
+        None, alias="crashTool", description="The path of NotMyFault on a Windows host, for kernel-crash."
     )
     address: str | None = Field(
         None, description="The name or IP address of the host. By default, the InternalIP of the Node."
     )
     container: ContainerName | None = Field(
-        None, description="of transport docker: name or ID; default: the Node's name"
+        None, description="For transport docker: the name or ID of the container. By default, the Node's name."
     )
     power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = Field(
         None, description="How the machine is powered off and on."
@@ -173,10 +179,10 @@ class Limits(Model):
         1,
         alias="minReadyNodes",
         ge=0,
-        description="workers that must stay Ready; control planes do not count; 0 lets all workers be targets",
+        description="How many workers must stay Ready, without control planes. 0 lets all workers be targets.",
     )
     budgets: Literal["respect", "ignore"] = Field(
-        "respect", description="ignore: nodes whose loss violates a PodDisruptionBudget may be targets too"
+        "respect", description="ignore: nodes whose loss violates a PodDisruptionBudget may be targets, too."
     )
 
 

@@ -52,20 +52,32 @@ class Lab(Model):
 
     workers: StrictInt = Field(3, ge=1, le=1000, description="The number of workers.")
     control_planes: Literal[1, 3, 5] = Field(
-        1, alias="controlPlanes", description="with more than one: control-plane-1 and so on, with etcd as a static pod"
+        1,
+        alias="controlPlanes",
+        description="The number of control planes. With more than one, etcd runs as a static pod on each.",
     )
     windows_workers: StrictInt = Field(
-        0, ge=0, le=100, alias="windowsWorkers", description="besides workers: nodes with kubernetes.io/os: windows"
+        0,
+        ge=0,
+        le=100,
+        alias="windowsWorkers",
+        description="The number of additional workers with kubernetes.io/os: windows.",
     )
     kubelet_service: Literal["service", "nssm"] = Field(
-        "service", alias="kubeletService", description="of Windows nodes: a real service, or a program under nssm"
+        "service",
+        alias="kubeletService",
+        description="How the kubelet of Windows nodes runs: as a real service, or under nssm.",
     )
     preshutdown_timeout: DurationText | None = Field(
-        None, alias="preshutdownTimeout", description="of Windows nodes: as set after each start of the kubelet"
+        None,
+        alias="preshutdownTimeout",
+        description="The preshutdown timeout of Windows nodes, set after each start of the kubelet.",
     )
     zones: list[str] = Field([], description="The zones of the workers, in turn.")
-    kubernetes: SimulatedVersion = Field("v1.36.2", description="what differs between versions: docs/lab-versions.md")
-    systemd: int = Field(252, description="version; 257 and later cancel a shutdown in flight")
+    kubernetes: SimulatedVersion = Field(
+        "v1.36.2", description="The simulated version. docs/lab-versions.md describes the differences."
+    )
+    systemd: int = Field(252, description="The version of systemd. 257 and later can cancel a shutdown in progress.")
     shutdown_grace_period: DurationText = Field(
         "30s", alias="shutdownGracePeriod", description="The shutdownGracePeriod of the workers' kubelets."
     )
@@ -75,35 +87,54 @@ class Lab(Model):
         description="The shutdownGracePeriodCriticalPods of the workers' kubelets.",
     )
     shutdown_grace_period_by_pod_priority: list[PriorityGrace] = Field(
-        [], alias="shutdownGracePeriodByPodPriority", description="needs the other two to be 0s"
+        [],
+        alias="shutdownGracePeriodByPodPriority",
+        description="Grace periods by pod priority. The other two grace periods must be 0s.",
     )
-    feature_gates: dict[str, bool] = Field({}, alias="featureGates", description="of the kubelets")
+    feature_gates: dict[str, bool] = Field({}, alias="featureGates", description="The feature gates of the kubelets.")
     inhibitor_lost_after_cancel: Literal["always", "never", "seeded"] = Field(
-        "always", alias="inhibitorLostAfterCancel", description="real ones usually do; seeded: in four of five cases"
+        "always",
+        alias="inhibitorLostAfterCancel",
+        description="Whether a kubelet loses its lock after a cancelled shutdown. seeded: in four of five cases.",
     )
-    disable_force_detach_on_timeout: Flag = Field(False, alias="disableForceDetachOnTimeout", description="the flag")
-    register_with_taints: list[NodeTaint] = Field([], alias="registerWithTaints", description="of workers' new Nodes")
-    node_labels: dict[str, str] = Field({}, alias="nodeLabels", description="of workers' new Nodes")
-    unregistered_workers: StrictInt = Field(0, ge=0, alias="unregisteredWorkers", description="registerNode: false")
-    allocate_node_cidrs: Flag = Field(False, alias="allocateNodeCIDRs", description="of the controller manager")
-    swap: Quantity = Field("", description="of the workers, in /etc/fstab: on after each boot; as 2Gi")
-    swapped_off: Flag = Field(False, alias="swappedOff", description="swap is off at first, until the next boot")
-    fail_swap_on: Flag = Field(True, alias="failSwapOn", description="the workers' kubelets do not start with swap on")
-    control_plane_labels: dict[str, str] = Field({}, alias="controlPlaneLabels", description="more labels of its Node")
+    disable_force_detach_on_timeout: Flag = Field(
+        False, alias="disableForceDetachOnTimeout", description="The flag of the controller manager."
+    )
+    register_with_taints: list[NodeTaint] = Field(
+        [], alias="registerWithTaints", description="The taints of new Nodes of workers."
+    )
+    node_labels: dict[str, str] = Field({}, alias="nodeLabels", description="The labels of new Nodes of workers.")
+    unregistered_workers: StrictInt = Field(
+        0,
+        ge=0,
+        alias="unregisteredWorkers",
+        description="The number of workers whose kubelets have registerNode: false.",
+    )
+    allocate_node_cidrs: Flag = Field(
+        False, alias="allocateNodeCIDRs", description="The flag of the controller manager."
+    )
+    swap: Quantity = Field("", description="Swap of the workers in /etc/fstab, such as 2Gi. It is on after each boot.")
+    swapped_off: Flag = Field(False, alias="swappedOff", description="Swap is off until the next boot.")
+    fail_swap_on: Flag = Field(
+        True, alias="failSwapOn", description="Whether the kubelets of the workers refuse to start while swap is on."
+    )
+    control_plane_labels: dict[str, str] = Field(
+        {}, alias="controlPlaneLabels", description="More labels for the Node of the control plane."
+    )
     shared_identity: list[Literal["machine-id", "system-uuid", "boot-id", "host-key"]] = Field(
-        [], alias="sharedIdentity", description="the same on all machines, as on clones of one image"
+        [], alias="sharedIdentity", description="What all machines have in common, as clones of one image do."
     )
     kubelet_identity: Literal["certificate", "hostname-override", "none"] = Field(
-        "certificate", alias="kubeletIdentity", description="what names the Node on its host"
+        "certificate", alias="kubeletIdentity", description="What identifies the Node on its host."
     )
     machine_id_per_boot: Flag = Field(
-        False, alias="machineIdPerBoot", description="a new machine ID at each boot, as on kind's nodes (Linux)"
+        False, alias="machineIdPerBoot", description="Each boot creates a new machine ID, as on nodes of kind (Linux)."
     )
     per_boot: list[Literal["container-id", "host-key", "address"]] = Field(
-        [], alias="perBoot", description="what else is another one after each boot"
+        [], alias="perBoot", description="What else changes with each boot."
     )
-    power_lies: Flag = Field(False, alias="powerLies", description="power controls answer, and do nothing")
-    rights: list[Rule] | None = Field(None, description="permissions of nodefall in the lab; default: all")
-    breakages: list[str] = Field([], description="faults of the lab; see nodefall lab breakages")
+    power_lies: Flag = Field(False, alias="powerLies", description="Power controls report success and do nothing.")
+    rights: list[Rule] | None = Field(None, description="The permissions of nodefall in the lab. By default, all.")
+    breakages: list[str] = Field([], description="Deliberate defects of the lab; nodefall lab breakages lists them.")
     seed: int = Field(1, description="The seed of all random choices.")
-    speed: float = Field(20.0, gt=0, le=1000, description="maximum of simulated seconds per second")
+    speed: float = Field(20.0, gt=0, le=1000, description="The maximum number of simulated seconds per second.")

@@ -71,7 +71,7 @@ class ServiceReference(Model):
         "workload", description="The namespace of the Service, or `workload` for the namespace of the run."
     )
     port: Annotated[str, BeforeValidator(_port), matching(_PORT), AlsoAccepts(_PORT_NUMBER)] = Field(
-        "80", description="number or name"
+        "80", description="The number or the name of the port."
     )
     scheme: Literal["http", "https"] = Field("http", description="The protocol of the Service.")
     path: Annotated[str, AfterValidator(_path), matching(r"/\S*")] = Field("/", description="The path of the URL.")
@@ -87,10 +87,10 @@ class Probe(Model):
 
     name: Name = Field(description="A name that expectations refer to.")
     http: Annotated[str, AfterValidator(_endpoint_url), matching(r"[Hh][Tt][Tt][Pp][Ss]?://\S+")] | None = Field(
-        None, description="URL; a status from 200 to 399 is a success"
+        None, description="The URL. A status from 200 to 399 is a success."
     )
     tcp: Annotated[str, AfterValidator(_endpoint), matching(r"[^\s/@]+:[0-9]+")] | None = Field(
-        None, description="HOST:PORT; an accepted connection is a success"
+        None, description="HOST:PORT. An accepted connection is a success."
     )
     service: ServiceReference | None = Field(
         None, description="A Service, which nodefall requests through the proxy of the API server."
@@ -113,5 +113,5 @@ class Query(Model):
     """A query to the Prometheus of the inventory: at intervals, and over the whole run at its end."""
 
     name: Name = Field(description="A name that expectations refer to.")
-    query: str = Field(min_length=1, description="PromQL")
+    query: str = Field(min_length=1, description="The query, in PromQL.")
     every: Seconds = Field("5s", description="The time from one query to the next.")

@@ -28,25 +28,28 @@ class Prometheus(Model):
     """A Prometheus, or a server with its API. Proxies are those of the environment."""
 
     url: Url = Field(description="The URL of its API, with a path prefix if it has one.")
-    user: str | None = Field(None, description="for basic authentication; credentials is the password")
-    credentials: Secret | None = Field(None, description="bearer token, or the password of user")
+    user: str | None = Field(None, description="The user for basic authentication. credentials is the password.")
+    credentials: Secret | None = Field(None, description="The bearer token, or the password of user.")
     headers: dict[HeaderName, HeaderValue] = Field(
-        {}, description="more headers of each request, as X-Scope-OrgID; a secret by reference"
+        {},
+        description="More headers for each request, such as X-Scope-OrgID. Refer to secrets; do not write them here.",
     )
-    ca: str | None = Field(None, description="file; default: REQUESTS_CA_BUNDLE, else the CAs of certifi")
+    ca: str | None = Field(
+        None, description="The file with the CA. By default, REQUESTS_CA_BUNDLE or the CAs of certifi."
+    )
     client_certificate: str | None = Field(None, alias="clientCertificate", description="A file in PEM.")
     client_key: str | None = Field(None, alias="clientKey", description="A file in PEM.")
     insecure_skip_verify: Flag = Field(
-        False, alias="insecureSkipVerify", description="do not verify its certificate; a finding of doctor"
+        False, alias="insecureSkipVerify", description="Do not verify the certificate. doctor warns about this."
     )
     freshness: str | None = Field(
         None,
         min_length=1,
-        description="query for the time of the newest sample, in seconds since 1970; default: max(timestamp(up)), and "
-        "where there is no up that of the metrics in the queries",
+        description="The query for the time of the newest sample, in seconds since 1970. By default, "
+        "max(timestamp(up)), or if there is no up, the timestamps of the queried metrics.",
     )
     stale_after: DurationText = Field(
-        "90s", alias="staleAfter", description="its data is unknown while its newest sample is older"
+        "90s", alias="staleAfter", description="Data counts as unknown while the newest sample is older than this."
     )
 
     @property

@@ -135,7 +135,7 @@ class RunResult(Struct, frozen=True):
     foreign_faults: tuple[ForeignFault, ...] = ()  # in the order of their observation
     address_changes: tuple[str, ...] = ()  # of machines, one sentence each
     tally: str = ""
-    sentence: str = ""  # for people, at most 15 words
+    sentence: str = ""  # for people, at most 20 words
     unnoticed: tuple[Unnoticed, ...] = ()  # in order of time; a live result has none
     series: str = ""  # "2 of 5" of a series, of which this is a run
 

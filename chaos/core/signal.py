@@ -191,6 +191,8 @@ class SubjectSet:
     ``empty_reason`` is why there are no subjects: the verdict is then inconclusive, unless the quantifier is COUNT.
     ``limits``: the numbers with which it compares measured values. ``counted``: the combination of many subjects that
     ``each`` makes, if it is known without them; ``subjects`` then has one that is proven as far as all of them.
+    ``unit`` completes a number of subjects: ``pods Ready`` for ``2 of 3 pods Ready``. ``nearness`` computes from an
+    observation how near a subject is to the truth, from 0 to 1; without it, false is 0 and true is 1.
     """
 
     expected: str
@@ -201,6 +203,8 @@ class SubjectSet:
     empty_reason: str = "there is nothing to judge"
     limits: tuple[ValueLimit, ...] = ()
     counted: Signal | None = None
+    unit: str = ""
+    nearness: Callable[[str], float] | None = field(default=None, compare=False, repr=False)
     each: Callable[[], tuple[Subject, ...]] | None = field(default=None, compare=False, repr=False)
 
     def one_by_one(self) -> SubjectSet:

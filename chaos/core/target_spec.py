@@ -125,7 +125,7 @@ class TargetSpec(Model):
     spread: Literal["zone"] | None = Field(
         None, description="zone: a zone has a second node only if every zone with a matching node has one."
     )
-    count: CountOrPercentage = Field(1, description="A number, or a percentage (rounded down, at least 1).")
+    count: CountOrPercentage = Field(1, description="The number of nodes, or a percentage (rounded down, at least 1).")
 
     @model_validator(mode="after")
     def _no_exception_of_names(self) -> Self:

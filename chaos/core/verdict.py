@@ -78,7 +78,7 @@ class Known:
 class Verdict:
     """The verdict on one expectation.
 
-    ``sentence`` is for people, of at most 15 words; ``because`` is precise. ``bound`` is the time that the expectation
+    ``sentence`` is for people, of at most 20 words; ``because`` is precise. ``bound`` is the time that the expectation
     gives, in seconds, and ``subjects`` are those that violate it, both as far as they are known.
     ``at`` is the time of the decision, ``start`` and ``deadline`` are the bounds of the time judged (seconds since the
     epoch, None if unknown); of an undecided one, the deadline is the end of the time ``for`` which it must be true.

@@ -36,7 +36,7 @@ class Statement(Model):
     says: str
     versions: VersionRange | None = None
     tested_by: dict[str, list[str]] = Field({}, alias="testedBy")
-    untestable: str = Field("", description="why no experiment can test it")
+    untestable: str = Field("", description="Why no experiment can test the statement.")
     mutants: dict[str, list[str]] = {}
     unobservable: dict[str, str] = {}
 

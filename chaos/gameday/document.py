@@ -20,10 +20,10 @@ OnViolated = Literal["stop", "continue"]
 
 class _Gate(Model):
     on_failure: Literal["skip", "wait", "stop"] = Field(
-        "stop", alias="onFailure", description="skip the entry, wait until the gate holds, or stop the day"
+        "stop", alias="onFailure", description="If the gate fails: skip the entry, wait for it, or stop the day."
     )
-    wait: DurationText | None = Field(None, description="with onFailure: wait, how long; then the day stops")
-    timeout: DurationText = Field("30s", description="a gate without an answer by then does not hold")
+    wait: DurationText | None = Field(None, description="With onFailure: wait, how long to wait before the day stops.")
+    timeout: DurationText = Field("30s", description="A gate that does not answer within this time fails.")
 
     @field_validator("timeout")
     @classmethod
@@ -52,7 +52,7 @@ class PrometheusGate(_Gate):
     """A query to the Prometheus of the inventory; every series of its result must be within the limits."""
 
     kind: Literal["prometheus"] = Field(description="The gate is open if the value of a query is within bounds.")
-    query: str = Field(min_length=1, description="PromQL")
+    query: str = Field(min_length=1, description="The query, in PromQL.")
     at_least: FiniteFloat | None = Field(None, alias="atLeast", description="The least value.")
     at_most: FiniteFloat | None = Field(None, alias="atMost", description="The greatest value.")
 
@@ -74,7 +74,7 @@ class ErrorBudgetGate(_Gate):
     """The part of an error budget that is left, from 0 to 1, as a query to the Prometheus of the inventory."""
 
     kind: Literal["error-budget"] = Field(description="The gate is open if enough of an error budget is left.")
-    query: str = Field(min_length=1, description="PromQL: the part of the budget that is left, from 0 to 1")
+    query: str = Field(min_length=1, description="A PromQL query for the remaining error budget, from 0 to 1.")
     at_least: float = Field(
         alias="atLeast", ge=0, le=1, description="The share of the budget that must be left, from 0 to 1."
     )
@@ -87,7 +87,7 @@ class HttpGate(_Gate):
     kind: Literal["http"] = Field(description="The gate is open if a URL answers with the status.")
     url: HttpUrl = Field(description="The URL to request.")
     status: int = Field(200, ge=100, le=599, description="The status that the URL must answer with.")
-    contains: str | None = Field(None, description="text that the body must contain")
+    contains: str | None = Field(None, description="A text that the body of the answer must contain.")
 
     def __str__(self) -> str:
         return f"{without_query(self.url)} answers {self.status}" + (
@@ -99,7 +99,7 @@ class AlertsGate(_Gate):
     """No alert with these labels fires, by the Prometheus of the inventory."""
 
     kind: Literal["no-alerts"] = Field(description="The gate is open if no alert fires.")
-    match_labels: dict[LabelName, str] = Field({}, alias="matchLabels", description="default: any alert")
+    match_labels: dict[LabelName, str] = Field({}, alias="matchLabels", description="Labels of alerts. Default: any.")
 
     def __str__(self) -> str:
         labels = ", ".join(f"{name}={value}" for name, value in self.match_labels.items())
@@ -177,8 +177,8 @@ class AlertmanagerReceiver(Model):
 
     kind: Literal["alertmanager"] = Field(description="A silence in Alertmanager while the day runs.")
     url: HttpUrl = Field(description="The URL of Alertmanager.")
-    silence: dict[LabelName, str] = Field(min_length=1, description="labels of the alerts")
-    token: Secret | None = Field(None, description="bearer token")
+    silence: dict[LabelName, str] = Field(min_length=1, description="The labels of the alerts.")
+    token: Secret | None = Field(None, description="The bearer token.")
 
     def __str__(self) -> str:
         return f"alertmanager {without_query(self.url)}"
@@ -189,8 +189,8 @@ class MetricsReceiver(Model):
 
     kind: Literal["metrics"] = Field(description="Metrics of the day.")
     pushgateway: HttpUrl | None = Field(None, description="The URL of a Pushgateway.")
-    directory: str | None = Field(None, min_length=1, description="of the textfile collector")
-    token: Secret | None = Field(None, description="bearer token for the Pushgateway")
+    directory: str | None = Field(None, min_length=1, description="The directory of the textfile collector.")
+    token: Secret | None = Field(None, description="The bearer token for the Pushgateway.")
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -213,35 +213,35 @@ class Pause(Model):
 
     recovery: DurationText | None = Field(
         "10m",
-        description="the next entry waits at most this long for the steady state of the last one; null: not at all",
+        description="How long the next entry waits for the steady state of the last one. null: it does not wait.",
     )
     at_least: DurationText = Field("0s", alias="atLeast", description="The shortest pause.")
 
 
 class GameDayCluster(Model):
     name: Name = Field(description="A name that entries refer to.")
-    inventory: str = Field(min_length=1, description="file, relative to this one")
+    inventory: str = Field(min_length=1, description="The path of the file, relative to this file.")
 
 
 class GameDayEntry(Model):
     """An experiment of the day. ``targets`` and ``with`` replace keys of the experiment's own."""
 
-    name: Name | None = Field(None, description="default: the name of the experiment")
-    experiment: str = Field(min_length=1, description="file, relative to this one")
-    targets: dict[str, dict[str, Any]] = Field({}, description="by target: keys that replace those of the experiment")
+    name: Name | None = Field(None, description="The name of the entry. By default, the name of the experiment.")
+    experiment: str = Field(min_length=1, description="The path of the file, relative to this file.")
+    targets: dict[str, dict[str, Any]] = Field({}, description="Keys that replace the experiment's, by target.")
     with_: dict[str, dict[str, Any]] = Field(
-        {}, alias="with", description="by step: parameters that replace those of the experiment"
+        {}, alias="with", description="For each step, the parameters that replace the experiment's."
     )
     max_duration: DurationText | None = Field(
         None, alias="maxDuration", description="The maximum duration, instead of the one of the experiment."
     )
     repeat: StrictInt = Field(1, ge=1, le=100, description="How often the experiment runs.")
     seed: StrictInt | None = Field(
-        None, ge=0, le=MAX_SEED, description="of the first repetition, each further one has the next; default: drawn"
+        None, ge=0, le=MAX_SEED, description="The seed of the first repetition; the others follow. Default: random."
     )
-    clusters: list[Name] | None = Field(None, min_length=1, description="default: all")
-    on_violated: OnViolated | None = Field(None, alias="onViolated", description="default: that of the day")
-    pause: Pause | None = Field(None, description="after this entry; default: that of the day")
+    clusters: list[Name] | None = Field(None, min_length=1, description="Where the entry runs. By default, everywhere.")
+    on_violated: OnViolated | None = Field(None, alias="onViolated", description="Replaces onViolated of the day.")
+    pause: Pause | None = Field(None, description="The pause after this entry. By default, the pause of the day.")
     gates: list[Gate] = Field(
         [], description="Gates that must be open before the entry, in addition to the gates of the day."
     )
@@ -249,16 +249,17 @@ class GameDayEntry(Model):
 
 class GameDaySpec(Model):
     title: str = Field(min_length=1, max_length=200, description="One sentence that lists and reports show.")
-    owner: str = Field(min_length=1, max_length=200, description="the person or team that answers for it")
-    clusters: list[GameDayCluster] = Field([], description="default: that of the inventory on the command line")
+    owner: str = Field(min_length=1, max_length=200, description="The person or team that is responsible for the day.")
+    clusters: list[GameDayCluster] = Field([], description="The clusters. By default, the one on the command line.")
     order: Literal["by-entry", "by-cluster"] = Field(
-        "by-entry", description="by-entry: each entry on all clusters before the next; by-cluster: one cluster wholly"
+        "by-entry",
+        description="by-entry: run each entry on all clusters before the next. by-cluster: finish each cluster first.",
     )
-    parallel: StrictInt = Field(1, ge=1, le=100, description="clusters that may be under test at once")
-    window: Window | None = Field(None, description="default: always open")
+    parallel: StrictInt = Field(1, ge=1, le=100, description="How many clusters may be under test at the same time.")
+    window: Window | None = Field(None, description="When experiments may start. By default, always.")
     schedule: Schedule | None = Field(None, description="When the day takes place. `nodefall gameday deploy` needs it.")
-    gates: list[Gate] = Field([], description="before the day, and before each entry")
-    abort: list[Expectation] = Field([], description="judged during the whole day, also between entries")
+    gates: list[Gate] = Field([], description="Conditions that are checked before the day and before each entry.")
+    abort: list[Expectation] = Field([], description="Conditions that end the day, judged also between entries.")
     on_violated: OnViolated = Field(
         "stop", alias="onViolated", description="Whether the day continues after an entry that is violated."
     )

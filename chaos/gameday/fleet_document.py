@@ -16,26 +16,39 @@ NAMESPACE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 OBJECT_NAME = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
 SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)$"
 OnViolatedFleet = Literal["stop", "halt", "continue"]
-ImageText = Annotated[str, Field(pattern=IMAGE, description="built from deploy/image/Dockerfile, by its digest")]
-NamespaceText = Annotated[str, Field(pattern=NAMESPACE, description="of the Job and what it needs")]
+ImageText = Annotated[
+    str, Field(pattern=IMAGE, description="The image, built from deploy/image/Dockerfile and named by its digest.")
+]
+NamespaceText = Annotated[
+    str, Field(pattern=NAMESPACE, description="The namespace of the Job and the objects that it needs.")
+]
 
 
 class FleetStorage(Model):
     """The volume for the reports of a cluster."""
 
     size: str = Field("1Gi", pattern=SIZE, description="The size, as a quantity such as 1Gi.")
-    class_name: str | None = Field(None, alias="class", pattern=OBJECT_NAME, description="default: the cluster's own")
+    class_name: str | None = Field(
+        None,
+        alias="class",
+        pattern=OBJECT_NAME,
+        description="The storage class. By default, the default class of the cluster.",
+    )
 
 
 class FleetCluster(Model):
     """A cluster of the fleet. Keys that are missing are those of the fleet."""
 
     name: Name = Field(description="A name that reports and commands refer to.")
-    inventory: str = Field(min_length=1, description="file, relative to this one")
+    inventory: str = Field(min_length=1, description="The path of the file, relative to this file.")
     kubeconfig: str | None = Field(
-        None, min_length=1, description="by which this command reaches the cluster; default: that of the inventory"
+        None,
+        min_length=1,
+        description="The kubeconfig with which this command reaches the cluster. Default: the inventory's.",
     )
-    context: str | None = Field(None, min_length=1, description="in that kubeconfig; default: that of the inventory")
+    context: str | None = Field(
+        None, min_length=1, description="The context of that kubeconfig. Default: the inventory's."
+    )
     image: ImageText | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
     namespace: NamespaceText | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
     secret: str | None = Field(
@@ -45,26 +58,32 @@ class FleetCluster(Model):
 
 
 class FleetSpec(Model):
-    gameday: str = Field(min_length=1, description="file, relative to this one")
+    gameday: str = Field(min_length=1, description="The path of the file, relative to this file.")
     image: ImageText
     namespace: NamespaceText = "nodefall"
     secret: str | None = Field(
-        None, pattern=OBJECT_NAME, description="with keys and passwords; default: nodefall- and the game day's name"
+        None,
+        pattern=OBJECT_NAME,
+        description="The Secret with keys and passwords. By default, nodefall- and the game day's name.",
     )
     storage: FleetStorage = Field(FleetStorage(), description="Storage for the reports of the Jobs.")
     max_clusters: StrictInt = Field(
-        1, alias="maxClusters", ge=1, le=MAX_CLUSTERS, description="clusters that may be under test at once"
+        1,
+        alias="maxClusters",
+        ge=1,
+        le=MAX_CLUSTERS,
+        description="How many clusters may be under test at the same time.",
     )
     on_violated: OnViolatedFleet = Field(
         "stop",
         alias="onViolated",
-        description="stop: no further cluster begins; halt: those under test are undone, too; continue: neither",
+        description="stop: no further cluster starts. halt: clusters under test are undone, too. continue: neither.",
     )
     patience: DurationText = Field(
-        "10m", description="a cluster that cannot be read, or whose pod does not begin, is given up after this"
+        "10m", description="How long to wait for a cluster that cannot be read, or whose pod does not start."
     )
     home: Name | None = Field(
-        None, description="the cluster that keeps what the fleet has done, and its lock; default: the first"
+        None, description="The cluster that stores the fleet's progress and its lock. By default, the first one."
     )
     clusters: list[FleetCluster] = Field(
         min_length=1, max_length=MAX_CLUSTERS, description="The clusters on which the game day runs, in order."

@@ -122,7 +122,9 @@ DateText = Annotated[str, AfterValidator(_date_text), matching(_DATE.pattern), F
 class Hours(Model):
     """Hours of some weekdays, by the clock on the wall. Up to a time that is not later, they end on the next day."""
 
-    days: list[Day] = Field(list(DAYS), min_length=1, description="on which the hours begin; default: every day")
+    days: list[Day] = Field(
+        list(DAYS), min_length=1, description="The days on which the hours begin. By default, every day."
+    )
     from_: TimeText = Field(alias="from", description="A local time, such as 09:00.")
     to: TimeText = Field(description="A local time, such as 16:30.")
 
@@ -202,9 +204,9 @@ class Window(Model):
     """The calendar of a game day. Without hours it is open day and night, except on days of ``not``."""
 
     zone: ZoneName = Field("UTC", description="The IANA name of the time zone.")
-    open: list[Hours] = Field([], description="it is open in the hours of any of them")
+    open: list[Hours] = Field([], description="The hours in which the window is open.")
     not_: list[Annotated[Freeze, BeforeValidator(_one_date), AlsoAccepts(_ONE_DATE)]] = Field(
-        [], alias="not", description="freezes and holidays: dates, or ranges of dates, in the zone"
+        [], alias="not", description="Freezes and holidays, as dates or ranges of dates in the time zone."
     )
 
 
@@ -240,13 +242,13 @@ class Schedule(Model):
     """When a day starts, in the zone of the window; a start outside the window is left out."""
 
     cron: Annotated[str, AfterValidator(_cron_text), matching(r"\s*\S+(?:\s+\S+){4}\s*")] = Field(
-        description="minute hour day month weekday, as in 0 10 * * TUE#1, the first Tuesday of a month"
+        description="The schedule in cron syntax. 0 10 * * TUE#1 is the first Tuesday of each month at 10:00."
     )
     missed: Literal["skip", "run"] = Field(
-        "skip", description="run: the latest start that was missed is made up for, as soon as the window is open"
+        "skip", description="run: the latest start that was missed is made up for when the window opens."
     )
     start_within: DurationText = Field(
-        "10m", alias="startWithin", description="a start that is later than this was missed"
+        "10m", alias="startWithin", description="A start that is delayed by more than this counts as missed."
     )
 
     @property

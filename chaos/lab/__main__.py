@@ -81,7 +81,7 @@ def _allow_files(nodes: int) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m chaos.lab", description="a simulated cluster on loopback")
+    parser = argparse.ArgumentParser(prog="python -m chaos.lab", description="A simulated cluster on loopback.")
     parser.add_argument("--spec", type=Path, help="file with the LabSpec; default: the first line of stdin")
     parser.add_argument("--snapshot", type=Path, help="file of nodefall snapshot; the LabSpec then has no nodes")
     parser.add_argument("--pace", type=float, default=20.0, help="lockstep: maximum of simulated seconds a second")

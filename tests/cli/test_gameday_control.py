@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ def _stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Day, DaySt
         yield day.session.connection
 
     monkeypatch.setattr(control, "connect_cluster", connect)
-    monkeypatch.setattr(control, "load_cluster_inventory", lambda _: None)
+    monkeypatch.setattr(control, "command_inventory", lambda _: SimpleNamespace(lab=None))
     return day, day.session.store, weekly
 
 

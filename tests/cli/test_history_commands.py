@@ -136,9 +136,9 @@ def test_trend_in_other_formats(reports: Path, capsys: Capture) -> None:
 
 BAD: list[tuple[list[str], str]] = [
     (["runs", "--verdict", "good"], "'good' is not one of"),
-    (["runs", "--since", "yesterday"], "'yesterday' is no time; write it like 2026-11-21"),
-    (["runs", "--until", "2026-13-01"], "is no time"),
-    (["runs", "--since", "10000-01-01"], "is no time"),
+    (["runs", "--since", "yesterday"], "'yesterday' is not a time; write it like 2026-11-21"),
+    (["runs", "--until", "2026-13-01"], "is not a time"),
+    (["runs", "--since", "10000-01-01"], "is not a time"),
     (["runs", "--reports", "missing"], "--reports: no directory missing"),
     (["runs", "--reports", f"reports/{FIRST}/{RESULT}"], "is a file"),
     (["runs", "prone"], "prone"),

@@ -26,7 +26,13 @@ def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> Com
 @pytest.mark.parametrize(
     ("recording", "experiment", "options", "code", "first"),
     [
-        (GRACEFUL, "graceful-poweroff", [], 0, "5 of 5 held: All was as expected after power-off on ra-worker"),
+        (
+            GRACEFUL,
+            "graceful-poweroff",
+            [],
+            0,
+            "5 of 5 held: The cluster behaved as expected after power-off on ra-worker",
+        ),
         (GRACEFUL, "graceful-poweroff", ["--bind", "victim=ra-worker", "--bind", "workload=demo"], 0, "5 of 5 held"),
         (GRACEFUL, "cancelled-shutdown", [], 2, "6 of 6 inconclusive: Step announce is not in the recording"),
         (CUT, "graceful-poweroff", ["--map", "power-off=power-cut"], 1, "2 of 5 violated: Node rb-worker did not have"),
@@ -35,7 +41,7 @@ def on(recording: str, experiment: str = "graceful-poweroff", *rest: str) -> Com
             "graceful-poweroff",
             ["--fact", "kubelet.shutdownGracePeriod=0s"],
             2,
-            "5 of 5 inconclusive: Node ra-worker does not have what the experiment requires",
+            "5 of 5 inconclusive: Node ra-worker does not meet the requirements of the experiment",
         ),
     ],
 )

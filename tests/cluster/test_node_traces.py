@@ -49,7 +49,7 @@ def events(answer: Response | KubeUnreachable) -> tuple[NodeEvents, Api]:
 def test_events_of_injection_and_undo() -> None:
     node_events, api = events(Response(201, b"{}", {}))
     assert node_events.emit_injected(step(), 1_700_000_000.0) == ""
-    assert node_events.emit_undone(step(), 1_700_000_100.0, "node-ready is True") == ""
+    assert node_events.emit_undone(step(), 1_700_000_100.0, "the node is Ready") == ""
     first, second = api.bodies
     assert first["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "uid-1"}
     assert (first["type"], first["reason"]) == ("Warning", "NodefallInjected")

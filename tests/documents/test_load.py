@@ -374,7 +374,7 @@ def test_a_jump_host_need_not_be_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("action", "given", "message", "hint"),
     [
-        ("preempt", "cpu: 5x", r"'5x' does not match ^\d+(\.\d+)?m?$", "the pod's request; 1m more than"),
+        ("preempt", "cpu: 5x", r"'5x' does not match ^\d+(\.\d+)?m?$", "The CPU request of the pod"),
     ],
 )
 def test_a_pattern_is_reported_with_the_description_of_the_field(

@@ -293,7 +293,7 @@ def test_the_machine_of_a_run_learns_what_was_undone_elsewhere(inventory: Path, 
     assert not maps(inventory)
     code, steps, words = listed(tmp_path)
     assert (code, steps) == (0, []), words
-    assert f"fault on worker-2 of run {run} was undone on another machine: kubelet-state is active" in words
+    assert f"fault on worker-2 of run {run} was undone on another machine: the kubelet is active" in words
     assert "another machine" not in listed(tmp_path)[2]  # it is in the journal now
     short = experiment(tmp_path, "kubelet-stop").read_text().replace("10m", "1s")
     (tmp_path / "another" / "short.yaml").write_text(short)

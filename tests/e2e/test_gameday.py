@@ -139,7 +139,7 @@ def test_halted_in_every_phase_and_resumed(tmp_path: Path, text: str, first: str
         if first == "interrupted":
             result = json.loads(next(tmp_path.glob("reports/**/result.json")).read_text())
             left_open = {verdict["because"] for verdict in result["hypothesis"] if verdict["status"] != "held"}
-            assert left_open == {"not judged: interrupted"}
+            assert left_open == {"not judged: the run was interrupted first"}
         again = run_day(inventory, tmp_path)
         assert again.returncode == 2
         assert "game day halted by ada: pager" in again.stderr

@@ -102,8 +102,10 @@ def test_what_was_decided_before_an_interruption_stays_decided(tmp_path: Path) -
     result = json.loads(next(tmp_path.glob("reports/*/*/result.json")).read_text())
     announced, ended, started = result["hypothesis"]
     assert (announced["status"], ended["status"]) == ("held", "held")
-    assert {verdict["because"] for verdict in (started, *result["recovery"])} == {"not judged: interrupted"}
-    assert output.count("not judged: interrupted") == 1
+    assert {verdict["because"] for verdict in (started, *result["recovery"])} == {
+        "not judged: the run was interrupted first"
+    }
+    assert output.count("not judged: the run was interrupted first") == 1
     judged = nodefall("judge", *tmp_path.glob("reports/*/*/recording.jsonl.gz"), POWEROFF, "--json", cwd=tmp_path)
     again = json.loads(judged.stdout)
     assert [verdict["status"] for verdict in again["hypothesis"]] == ["held", "held", "inconclusive"]
@@ -118,7 +120,7 @@ def test_an_abort_condition_ends_the_run_and_undoes(tmp_path: Path) -> None:
     done = nodefall("run", experiment, "-i", LAB, "--plain", "--seed", "1", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "aborted: abort condition nodes-ready" in done.stdout
-    assert "undone: machine is on" in done.stderr
+    assert "undone: the machine is on" in done.stderr
     # The goal is 2 s: benchmarks/bench_abort.py
     assert 0 <= until_undone(next(tmp_path.glob("reports/*/*/recording.jsonl.gz"))) < 5
 
@@ -128,7 +130,7 @@ def test_max_duration_ends_the_run_and_undoes(tmp_path: Path) -> None:
     done = nodefall("run", POWEROFF, "-i", LAB, "--plain", "--seed", "1", "--max-duration", "40s", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert "maxDuration" in done.stderr
-    assert "undone: machine is on" in done.stderr
+    assert "undone: the machine is on" in done.stderr
 
 
 @pytest.mark.nightly

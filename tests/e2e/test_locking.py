@@ -93,7 +93,7 @@ def test_a_run_is_stopped_from_elsewhere(tmp_path: Path) -> None:
         assert json.loads(stopped.stdout)["pendingUndo"] == []
         output, _ = run.communicate(timeout=WALL)
         assert "asked to stop: pager went off" in output
-        assert "undone: kubelet-state is active" in output
+        assert "undone: the kubelet is active" in output
         assert run.returncode == 2
         idle = nodefall("abort", "-i", inventory, cwd=tmp_path)
         assert (idle.returncode, idle.stdout) == (0, "no run is active on this cluster\n")

@@ -91,4 +91,4 @@ def test_demo_and_plan(tmp_path: Path) -> None:
     planned = nodefall("plan", EXPERIMENTS / "graceful-poweroff.yaml", "-i", LAB, "--seed", "1", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
     assert "send    systemctl poweroff" in planned.stdout
-    assert "undo    power on, unless machine is on" in planned.stdout
+    assert "undo    power on, unless the machine is on" in planned.stdout

@@ -89,7 +89,7 @@ class World:
 @pytest.mark.parametrize(
     ("machine_id", "identity", "sent", "because"),
     [
-        (RIGHT, HOST, True, "node-ready is True"),
+        (RIGHT, HOST, True, "the node is Ready"),
         (
             WRONG,
             HOST,
@@ -97,7 +97,7 @@ class World:
             f"n1 is another machine now: expected machine-id is {RIGHT}, but machine-id is {WRONG}",
         ),
         (None, HOST, False, "cannot verify the identity of n1: machine-id of n1:"),
-        (WRONG, (), True, "node-ready is True"),  # a journal of 0.1.0
+        (WRONG, (), True, "the node is Ready"),  # a journal of 0.1.0
     ],
 )
 def test_a_command_to_the_host(
@@ -191,9 +191,7 @@ def test_two_short_moments_of_another_machine_are_not_a_long_one(tmp_path: Path)
 KEY, OTHER_KEY = "ssh-ed25519 SHA256:a", "ssh-ed25519 SHA256:b"
 
 
-@pytest.mark.parametrize(
-    ("presented", "because"), [(KEY, "node-ready is True"), (OTHER_KEY, "n1 (a@b:22) has changed")]
-)
+@pytest.mark.parametrize(("presented", "because"), [(KEY, "the node is Ready"), (OTHER_KEY, "n1 (a@b:22) has changed")])
 def test_the_journal_pins_the_host_key_before_the_first_connection(
     tmp_path: Path, presented: str, because: str
 ) -> None:

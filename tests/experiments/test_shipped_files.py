@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from chaos.app.day.document import load_game_day, outline
+from chaos.documents.bundled import read_summaries
 from chaos.documents.inventory import load_inventory
 from chaos.engine.load import load
 from chaos.lab.breakages import BREAKAGES, Breakage
@@ -56,6 +57,21 @@ def test_a_breakage_is_noticed_or_cannot_be(breakage: Breakage) -> None:
     noticed = [name for name, item in BUNDLED.items() if breakage.id in item.breakages]
     why = f"name it in nodefall.dev/breakages of an experiment, or give unobservable_reason; it is in: {noticed}"
     assert bool(noticed) != bool(breakage.unobservable_reason), why
+
+
+def test_ten_experiments_answer_questions_first() -> None:
+    questions, titles = read_summaries(item.path for item in BUNDLED.values())
+    assert len(questions) == 10
+    assert {f"{n}. {text}" for n, text in enumerate(questions.values(), 1)} == {
+        item.notes["question"] for item in BUNDLED.values() if "question" in item.notes
+    }
+    assert set(titles) == set(BUNDLED) - set(questions)
+    assert titles == {name: load(BUNDLED[name].path).experiment.spec.title for name in titles}
+
+
+@pytest.mark.parametrize(("page", "prefix"), [("experiments/README.md", ""), ("README.md", "experiments/")])
+def test_pages_begin_with_the_ten(page: str, prefix: str) -> None:
+    assert experiments_readme.questions(prefix) in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_the_page_is_current() -> None:

@@ -22,7 +22,7 @@ WITH_ETCD = ("etcd-leader-kill",)  # for labs with three control planes, on the 
 _CUT = {"name": "first", "action": "power-cut", "target": "victim"}
 FIRST = {"out-of-service": _CUT, "power-on": _CUT}
 
-UP = "preparing-for-shutdown is b false"
+UP = "no shutdown is in progress"
 SWAPS = {
     "memory": {"total": 8 << 30, "available": 1 << 30},
     "shared-kernel": False,
@@ -91,16 +91,16 @@ UNDONE: list[Row] = [
             "swapon --priority 5 /dev/sda2 unless swap-area?path=%2Fdev%2Fsda2 is 5",
             "swapon --priority -1 /swap/file-1 unless swap-area?path=%2Fswap%2Ffile-1 is -1",
         ],
-        ["swap-area?path=%2Fdev%2Fsda2 is 5", "swap-area?path=%2Fswap%2Ffile-1 is -1", "node-ready is True"],
+        ["swap-area?path=%2Fdev%2Fsda2 is 5", "swap-area?path=%2Fswap%2Ffile-1 is -1", "the node is Ready"],
     ),
     (
         "poweroff",
         {},
         NODE,
-        ["power on unless machine is on"],
-        ["machine is on", UP, "node-ready is True"],
+        ["power on unless the machine is on"],
+        ["the machine is on", UP, "the node is Ready"],
     ),
-    ("reboot", {}, BARE, [], [UP, "node-ready is True"]),
+    ("reboot", {}, BARE, [], [UP, "the node is Ready"]),
     ("power-on", {}, NODE, [], []),
     (
         "prepare-for-shutdown",
@@ -109,11 +109,11 @@ UNDONE: list[Row] = [
         [
             (
                 "busctl emit /org/freedesktop/login1 org.freedesktop.login1.Manager PrepareForShutdown b false "
-                "unless node-ready is True"
+                "unless the node is Ready"
             ),
             "systemctl restart k3s.service unless inhibitor-kubelet is True",
         ],
-        ["node-ready is True", "inhibitor-kubelet is True"],
+        ["the node is Ready", "inhibitor-kubelet is True"],
     ),
     (
         "schedule-shutdown",
@@ -126,8 +126,8 @@ UNDONE: list[Row] = [
         [
             'scheduled-shutdown is (st) "" 18446744073709551615',
             "nologin is False",
-            "preparing-for-shutdown is b false",
-            "node-ready is True",
+            "no shutdown is in progress",
+            "the node is Ready",
         ],
     ),
     (  # logins were refused before, or it is unknown
@@ -137,8 +137,8 @@ UNDONE: list[Row] = [
         ['shutdown -c unless scheduled-shutdown is (st) "" 18446744073709551615'],
         [
             'scheduled-shutdown is (st) "" 18446744073709551615',
-            "preparing-for-shutdown is b false",
-            "node-ready is True",
+            "no shutdown is in progress",
+            "the node is Ready",
         ],
     ),
 ]

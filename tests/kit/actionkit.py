@@ -19,7 +19,7 @@ LOCKED = {"inhibitor-kubelet": True, "kubelet-unit": "k3s.service", "configz": {
 BARE = Target("n1", facts={"shared-kernel": False}, tag="run-step")
 NODE = Target("n1", power="redfish", facts=LOCKED, tag="run-step")
 STATIC = Target("n1", power="redfish", static_pods=("etcd-n1",), tag="run-step")
-UP = ["preparing-for-shutdown is b false", "node-ready is True"]
+UP = ["no shutdown is in progress", "the node is Ready"]
 
 
 def action_for(name: str, target: Target) -> AnyAction:

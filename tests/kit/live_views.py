@@ -101,7 +101,7 @@ def steady() -> ViewState:
     scene.at(4.0)
     scene.judge(
         [
-            decided("nodes-ready", Status.HELD, "worker-1: Ready is True (same for 3 of 3)"),
+            decided("nodes-ready", Status.HELD, "3 of 3, for example worker-1: Ready is True"),
             pending("workload-available", "deployment web: 1 of 3 pods are available", None),
         ]
     )
@@ -141,7 +141,11 @@ def burning() -> ViewState:
         [
             decided("the kubelet announces the shutdown", Status.HELD, "worker-1: Ready is False, at power-off"),
             pending("every pod is replaced", "deployment web: 2 of 3 pods are available", 120.0),
-            pending("no pod starts on the node that shuts down", "never observed (same for 11 of 11)", 210.0),
+            pending(
+                "no pod starts on the node that shuts down",
+                "never observed (11 of 11, for example db-1: no container started)",
+                210.0,
+            ),
         ],
         [pending("recovery: nodes-ready", "a step has not happened", None)],
     )

@@ -159,6 +159,11 @@ def _hosts(inventory: Inventory, kube: ApiClient, clock: Clock, helpers: HelperP
     return Hosts(session, power, kube, load_facts(), clock, pins, windows)
 
 
+def has_inventory(option: str | None) -> bool:
+    """Whether the option or the environment names an inventory."""
+    return bool(option or os.environ.get(ENV_INVENTORY))
+
+
 def inventory_path(option: str | None) -> Path:
     """The inventory of the option or the environment; there is no default. Raises UsageError."""
     name = option or os.environ.get(ENV_INVENTORY)

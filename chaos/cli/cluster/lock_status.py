@@ -12,8 +12,9 @@ import msgspec
 from chaos.app.snapshot.take import take_snapshot
 from chaos.app.undo.pending import describe_pending
 from chaos.app.watch import NO_RUN, ClusterFollower, RunFollower, active_run, is_going_on, open_watched
-from chaos.app.wiring.connect import connect_cluster, inventory_path
+from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import held_lock
+from chaos.cli.inventory import command_inventory, inventory_or_context, refuse_overrides
 from chaos.cli.lazy import seconds_of
 from chaos.cli.output import echo, echo_progress, print_document
 from chaos.cli.run.run import announce
@@ -27,7 +28,6 @@ from chaos.core.files import read_regular
 from chaos.core.inventory import Inventory
 from chaos.core.labels import RUN_LABEL
 from chaos.core.store import run_directory
-from chaos.documents.inventory import load_inventory
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.reports.live.access import Address, parse_address
 from chaos.reports.live.feed import LiveFeed
@@ -39,7 +39,10 @@ _SHOWN = ("nodes", "pods", "deployments", "statefulsets", "daemonsets", "jobs", 
 
 def status(inventory: str | None, as_json: bool) -> int:
     """Print the lock and the pending undo; the exit code."""
-    with connect_cluster(load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
+    with (
+        connect_cluster(require_running(inventory_or_context(inventory))) as connection,
+        closing(SystemClock()) as clock,
+    ):
         return _echo_status(connection, clock, as_json)
 
 
@@ -48,7 +51,10 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
     seconds = seconds_of("--wait", wait)
     if not reason.strip():
         raise UsageError("--reason: must not be empty")
-    with connect_cluster(load_cluster_inventory(inventory)) as connection, closing(SystemClock()) as clock:
+    with (
+        connect_cluster(require_running(inventory_or_context(inventory))) as connection,
+        closing(SystemClock()) as clock,
+    ):
         record = read_lock(connection.kube, lock_namespace(connection))
         if record and record.holder and record.is_recent(clock.now()):
             request_abort(connection.kube, lock_namespace(connection), reason)
@@ -57,14 +63,13 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
         return _echo_status(connection, clock, as_json)
 
 
-def load_cluster_inventory(inventory: str | None) -> Inventory:
-    """The inventory of a running cluster. Raises UsageError for one that describes a lab to be started."""
-    loaded = load_inventory(inventory_path(inventory))
-    if loaded.lab:
+def require_running(inventory: Inventory) -> Inventory:
+    """The inventory of a running cluster. Raises UsageError for an inventory that describes a lab to be started."""
+    if inventory.lab:
         raise UsageError(
             "no lab is running, so no run can be active", hint="give the inventory that nodefall lab up prints"
         )
-    return loaded
+    return inventory
 
 
 def _wait_for_release(connection: ClusterConnection, clock: SystemClock, holder: str, seconds: float) -> None:
@@ -132,7 +137,7 @@ def _describe_holder(record: LeaseRecord | None, alive: bool, now: float) -> str
 
 def snapshot(inventory: str | None, out: Path, anonymize: bool, hosts: int, as_json: bool) -> int:
     """Copy the structure of a cluster into a file, from which nodefall lab up makes a lab. Changes nothing."""
-    with connect_cluster(load_cluster_inventory(inventory)) as connection:
+    with connect_cluster(require_running(command_inventory(inventory))) as connection:
         header = take_snapshot(connection, out, anonymize=anonymize, hosts_per_image=hosts, progress=echo_progress)
     _print(header, out, as_json)
     is_partial = any(missing.is_object for missing in header.missing)
@@ -159,8 +164,9 @@ def watch(run: str | None, inventory: str | None, reports: Path, serve: str) -> 
     if run is not None and inventory is not None:
         raise UsageError("give RUN or --inventory, not both")
     if run is not None:
+        refuse_overrides("RUN goes on on this machine")
         return _watch_run(run_directory.find(reports, run), address)
-    with connect_cluster(load_cluster_inventory(inventory)) as connection:
+    with connect_cluster(require_running(inventory_or_context(inventory))) as connection:
         directory = _local_directory(connection, reports)
         if directory is None:
             _watch_cluster(connection, address)

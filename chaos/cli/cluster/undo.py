@@ -18,6 +18,7 @@ from chaos.app.undo.finish import Undone, UndoRequest, finish_undo
 from chaos.app.undo.pending import guard_pending_undo
 from chaos.app.undo.sources import import_run, load_info, pending_runs
 from chaos.app.wiring.logs import run_log
+from chaos.cli.inventory import inventory_of, overridden, refuse_overrides
 from chaos.cli.output import echo, print_document
 from chaos.cli.run.live import BestEffortProgress, make_progress
 from chaos.cli.run.plan import confirm_acceptance, confirm_entries, describe_rejected
@@ -28,7 +29,6 @@ from chaos.core.store import run_directory
 from chaos.core.store.journal import NAME, Journal, read_pending, replace_damaged
 from chaos.core.store.journal_format import PendingUndo
 from chaos.core.text import on_node
-from chaos.documents.inventory import load_inventory
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +39,10 @@ def list_pending(reports: Path, inventory: str | None, as_json: bool) -> int:
     With an inventory, the runs of any machine on that cluster. Without one, what the journals on this machine show,
     once they have learned what another machine has undone. A cluster that does not respond leaves it pending.
     """
+    if not inventory:
+        refuse_overrides("without --inventory, each run is looked up on its own cluster")
     scope = f"runs on the cluster of {inventory}" if inventory else f"runs in {reports}"
-    rows, unreadable = _in_cluster(load_inventory(Path(inventory))) if inventory else _on_disk(reports)
+    rows, unreadable = _in_cluster(inventory_of(inventory)) if inventory else _on_disk(reports)
     if as_json:
         print_document({"pendingUndo": rows, "unreadable": unreadable})
     for row in rows if not as_json else ():
@@ -174,9 +176,9 @@ def _echo_result(directory: Path, undone: Undone, as_json: bool) -> int:
 
 def _inventory(directory: Path, info: run_directory.RunInfo, inventory_file: str | None) -> Inventory:
     if inventory_file:
-        return load_inventory(Path(inventory_file))
+        return inventory_of(inventory_file)
     try:
-        return Inventory.model_validate(info.inventory)
+        return overridden(Inventory.model_validate(info.inventory))
     except ValidationError as error:
         raise bad_input(
             str(directory / run_directory.RUN),
@@ -192,7 +194,7 @@ def _find(reports: Path, name: str, inventory: str | None) -> Path:
     except UsageError:
         if inventory is None or Path(name).name != name:
             raise
-        return import_run(name, load_inventory(Path(inventory)), reports)
+        return import_run(name, inventory_of(inventory), reports)
 
 
 def _is_lab_gone(info: run_directory.RunInfo, inventory_file: str | None) -> bool:

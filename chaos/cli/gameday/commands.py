@@ -43,19 +43,22 @@ from chaos.core.errors import UsageError
 )
 @gameday_argument
 @only_cluster_option
-@click.option("--namespace", "-n", default="nodefall", show_default=True, help="Of the CronJob and what it needs.")
+@click.option("--namespace", "-n", default="nodefall", show_default=True, help="The namespace of all objects.")
 @click.option(
-    "--image", default=f"nodefall:{__version__}", show_default=True, help="Built from deploy/image/Dockerfile."
+    "--image",
+    default=f"nodefall:{__version__}",
+    show_default=True,
+    help="The image, built from deploy/image/Dockerfile.",
 )
-@click.option("--storage", "size", default="1Gi", show_default=True, help="Size of the volume for reports.")
-@click.option("--storage-class", default="", metavar="NAME", help="Of that volume. Default: that of the cluster.")
+@click.option("--storage", "size", default="1Gi", show_default=True, help="The size of the reports volume.")
+@click.option("--storage-class", default="", metavar="NAME", help="Its storage class. Default: the default class.")
 @click.option(
     "--s3", default="", metavar="BUCKET/PREFIX", help="Copy the reports to an S3-compatible store every hour."
 )
 @click.option("--secret", default="", metavar="NAME", help="With keys and passwords. Default: nodefall-GAMEDAY.")
 @click.option("--format", "form", type=click.Choice(["manifests", "helm"]), default="manifests", show_default=True)
 def deploy_command(**options: Any) -> int:
-    """Print manifests that run a GAMEDAY on its cluster by its schedule, as a CronJob. Applies nothing.
+    """Print the manifests of a CronJob that runs a GAMEDAY on its cluster by its schedule. Applies nothing.
 
     The documents are taken as they are, so the plan has the same hash everywhere. Keys and passwords to which they
     refer are expected in a Secret, and never read here: stderr says which. The ServiceAccount has exactly the rights
@@ -76,10 +79,12 @@ def deploy_command(**options: Any) -> int:
     name="plan",
 )
 @gameday_argument
-@inventory_option("Also plan every run on this cluster, as nodefall plan.", type=click.Path(path_type=Path))
+@inventory_option("Also plan every run on this cluster.", type=click.Path(path_type=Path))
 @seed_option
-@click.option("--at", metavar="TIME", help="Show the calendar from then on, as 2026-12-20T09:00. Default: now.")
-@click.option("--count", type=click.IntRange(1, 100), default=5, show_default=True, help="Openings and starts to show.")
+@click.option("--at", metavar="TIME", help="Start the calendar here: 2026-12-20T09:00. Default: now.")
+@click.option(
+    "--count", type=click.IntRange(1, 100), default=5, show_default=True, help="How many openings and starts to show."
+)
 @reports_option
 @json_option
 def plan_command(**options: Any) -> int:
@@ -109,7 +114,7 @@ def plan_command(**options: Any) -> int:
 )
 @file_option("--out", "Write to this file instead of stdout.")
 @reports_option
-@file_option("--fleet", "Of this fleet, from what its clusters say now.")
+@file_option("--fleet", "Report on this fleet, from the current state of its clusters.")
 @click.pass_context
 def report_command(context: click.Context, /, **options: Any) -> int:
     """Render the report of a day again: its DIRECTORY, GAMEDAY/DAY, GAMEDAY (its newest day) or last, the default.
@@ -145,7 +150,7 @@ def report_command(context: click.Context, /, **options: Any) -> int:
 @click.option(
     "--scheduled",
     is_flag=True,
-    help="Go on with a day that is not finished; else begin one if a start of its schedule is due.",
+    help="Continue a day that is not finished. Otherwise start one if its schedule has a due start.",
 )
 @click.option(
     "--report-url",
@@ -159,7 +164,7 @@ def report_command(context: click.Context, /, **options: Any) -> int:
 @keep_option
 @json_option
 def run_command(fleet: Path | None, keep: bool, **options: Any) -> int:
-    """Run a GAMEDAY on a cluster, or go on with it: each entry is a run with a report, none is run twice.
+    """Run a GAMEDAY on a cluster, or continue it. Each entry is a run with a report; no entry runs twice.
 
     The state is on the cluster. Killed or moved to another machine, the same command finishes the undo of what was
     running, and goes on. A finished day is only reported: another one begins with another --id. Waits for the window,
@@ -202,7 +207,7 @@ def run_command(fleet: Path | None, keep: bool, **options: Any) -> int:
 @fleet_option
 @json_option
 def status_command(gameday: str | None, inventory: str | None, fleet: Path | None, as_json: bool) -> int:
-    """Show the game days of a cluster, or GAMEDAY (a name or a file): runs, halts, approvals, what they wait for.
+    """Show the game days of a cluster, or GAMEDAY (a name or a file): runs, halts, approvals, and what they wait for.
 
     With --fleet, a table of its clusters and the entries of the day; a cluster that cannot be read is unknown. Changes
     nothing. Exit code 0: all finished, and held; 1: an entry was violated; 2: a day is not finished, or was
@@ -229,10 +234,10 @@ def status_command(gameday: str | None, inventory: str | None, fleet: Path | Non
 @click.argument("gameday", required=False)
 @cluster_option
 @fleet_option
-@click.option("--reason", default="", help="Reason that everybody sees.")
+@click.option("--reason", default="", help="The reason, which everybody sees.")
 @by_option
-@click.option("--end", "for_good", is_flag=True, help="For good: what has not begun never does.")
-@click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for its undo.")
+@click.option("--end", "for_good", is_flag=True, help="End the day for good.")
+@click.option("--wait", default="10m", show_default=True, metavar="DURATION", help="How long to wait for the undo.")
 @keep_option
 def halt_command(gameday: str | None, inventory: str | None, fleet: Path | None, keep: bool, **options: Any) -> int:
     """Stop all game days of a cluster, or GAMEDAY (a name or a file), from any machine.
@@ -262,10 +267,10 @@ def halt_command(gameday: str | None, inventory: str | None, fleet: Path | None,
 @click.argument("gameday", required=False)
 @cluster_option
 @fleet_option
-@click.option("--reason", required=True, help="Why it may go on.")
+@click.option("--reason", required=True, help="Why the day may continue.")
 @by_option
 def resume_command(gameday: str | None, inventory: str | None, fleet: Path | None, reason: str, by: str) -> int:
-    """Let a halted GAMEDAY (a name or a file) go on: with nodefall gameday run, which starts it again."""
+    """Allow a halted GAMEDAY (a name or a file) to continue. nodefall gameday run then continues it."""
     from chaos.cli.gameday.control import resume_day
 
     if fleet:
@@ -286,11 +291,11 @@ def resume_command(gameday: str | None, inventory: str | None, fleet: Path | Non
 @only_cluster_option
 @click.option("--entry", metavar="NAME", help="Approve this entry.")
 @click.option("--day", "whole", is_flag=True, help="Approve the whole day.")
-@click.option("--by", metavar="NAME", help="Who approves, as the gate names that person. Default: your login.")
-@click.option("--plan-hash", metavar="HASH", default="", help="That of the plan that was read, or its beginning.")
+@click.option("--by", metavar="NAME", help="Who approves, as the gate names them. Default: your login.")
+@click.option("--plan-hash", metavar="HASH", default="", help="The (beginning of the) hash of the plan that you read.")
 @id_option
 def approve_command(entry: str | None, whole: bool, by: str | None, **options: Any) -> int:
-    """Approve the plan of a GAMEDAY, before it begins or while a gate waits. Recorded: who, when, which plan.
+    """Approve the plan of a GAMEDAY before it begins or while a gate waits. nodefall records who, when and which plan.
 
     With another plan, as after a change of the document, an experiment, its manifests or an inventory that it lists,
     the approval does not count.

@@ -15,9 +15,10 @@ from chaos.app.day.store import DayStore, day_time, existing, unless_finished
 from chaos.app.day.waits import names_of_impaired
 from chaos.app.undo.pending import describe_pending
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.cluster.lock_status import load_cluster_inventory
+from chaos.cli.cluster.lock_status import require_running
 from chaos.cli.gameday.plan import render, to_document
 from chaos.cli.gameday.run import check_id, day_inventory, who
+from chaos.cli.inventory import command_inventory
 from chaos.cli.lazy import seconds_of
 from chaos.cli.output import echo, to_json
 from chaos.cluster.gameday_objects import list_days
@@ -49,7 +50,7 @@ class HaltOptions:
 
 def status(gameday: str | None, inventory: str | None, as_json: bool) -> int:
     """Print the days on the cluster, or one of them; the exit code."""
-    with connect_cluster(load_cluster_inventory(inventory)) as connection:
+    with connect_cluster(require_running(command_inventory(inventory))) as connection:
         documents, codes = [], [Exit.HELD]
         for store, state in _days(connection, gameday):
             documents.append(to_document(state) | {"holder_is_active": _is_active(store)})
@@ -70,7 +71,7 @@ def status(gameday: str | None, inventory: str | None, as_json: bool) -> int:
 def halt_days(gameday: str | None, inventory: str | None, options: HaltOptions) -> int:
     """Halt one day, or all on the cluster, and wait for the undo of what runs; the exit code."""
     seconds = seconds_of("--wait", options.wait)
-    with connect_cluster(load_cluster_inventory(inventory)) as connection:
+    with connect_cluster(require_running(command_inventory(inventory))) as connection:
         stores = [store for store, state in _days(connection, gameday) if state.status is not DayStatus.FINISHED]
         if not stores:
             echo("no game day to halt", err=True)
@@ -99,7 +100,7 @@ def _halt(store: DayStore, options: HaltOptions) -> str:
 
 def resume_day(gameday: str | None, inventory: str | None, by: str, reason: str) -> int:
     """Let a halted day go on; the exit code."""
-    with connect_cluster(load_cluster_inventory(inventory)) as connection:
+    with connect_cluster(require_running(command_inventory(inventory))) as connection:
         halted = [(store, state) for store, state in _days(connection, gameday) if state.status is DayStatus.HALTED]
         if len(halted) != 1:
             names = ", ".join(store.name for store, _ in halted) or "none"
@@ -195,7 +196,7 @@ def approve(options: ApproveOptions) -> int:
         )
     _refuse_unlisted(day, options)
     path = day_inventory(day, options.inventory)
-    with connect_cluster(load_cluster_inventory(str(path))) as connection:
+    with connect_cluster(require_running(command_inventory(str(path)))) as connection:
         name, cluster = day.document.metadata.name, cluster_name(day, path)
         store = DayStore(connection.kube, lock_namespace(connection), name, partial(day_time, connection))
         fresh = new_state(day, cluster, options.id, None, store.now(), names_of_impaired(connection.kube))

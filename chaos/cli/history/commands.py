@@ -46,10 +46,10 @@ VERDICTS = ("held", "violated", "inconclusive", "aborted", "refused", "interrupt
     multiple=True,
     metavar="TARGET=NODE",
     shell_complete=complete_target,
-    help="Bind a target to a node; workload=NAMESPACE, too.",
+    help="Bind a target to a node, or the workload to a namespace: workload=NAMESPACE.",
 )
 @click.option("--map", "steps", multiple=True, metavar="STEP=ACTION", help="Match a step with the recorded ACTION.")
-@click.option("--fact", multiple=True, metavar="NAME=VALUE", help="Use this value of a fact.")
+@click.option("--fact", multiple=True, metavar="NAME=VALUE", help="Use this value for a fact.")
 @result_option
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Write all reports to this directory.")
 def judge_command(**options: Any) -> int:
@@ -73,7 +73,7 @@ def judge_command(**options: Any) -> int:
     "format_",
     metavar="NAME",
     shell_complete=complete_format,
-    help="Only this format: html, markdown, junit, json, openmetrics or a plug-in.",
+    help="Print one format instead: html, markdown, junit, json, openmetrics or a plug-in.",
 )
 @file_option("--out", "Write to this file instead of stdout.")
 @reports_option
@@ -117,12 +117,21 @@ def show_command(**options: Any) -> None:
     ),
 )
 @click.option("--experiment", metavar="NAME", shell_complete=complete_experiment, help="Only runs of this experiment.")
-@click.option("--verdict", type=click.Choice(VERDICTS), multiple=True, help="Only runs that ended so. Can be repeated.")
-@click.option("--cluster", metavar="NAME", help="Only runs on this cluster: the inventory's name, or its UID's begin.")
 @click.option(
-    "--since", callback=parse_time, metavar="TIME", help="Only runs that started then or later: 2026-11-21, or 7d."
+    "--verdict", type=click.Choice(VERDICTS), multiple=True, help="Only runs with this verdict. Can be repeated."
 )
-@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before then.")
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    help="Only runs on this cluster: the name of its inventory, or the first characters of its UID.",
+)
+@click.option(
+    "--since",
+    callback=parse_time,
+    metavar="TIME",
+    help="Only runs that started at this time or later: 2026-11-21, or 7d.",
+)
+@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before this time.")
 @stored_runs_option
 @click.option(
     "--markdown", is_flag=True, help="A table in Markdown, and the reports of runs that did not hold: for CI summaries."
@@ -162,16 +171,17 @@ def _refuse_options(ctx: click.Context) -> None:
     name="prune",
 )
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N runs of each experiment.")
-@click.option("--older-than", metavar="DURATION", help="Delete only runs that started longer ago, as 30d.")
+@click.option("--older-than", metavar="DURATION", help="Delete only runs that are older than this, such as 30d.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stored_runs_option
 @json_option
 def prune_command(**options: Any) -> int:
-    """Delete run directories. With --keep and --older-than, those that both allow to delete.
+    """Delete run directories. With --keep and --older-than, delete only runs that both options allow.
 
-    A run stays if it is going on, if an undo is or may be pending, if the cluster may have a copy of its journal, if it
-    is damaged, or if its directory contains what no run writes. The recording, and so `judge` and `report`, go with it.
+    A run is kept if it is in progress, if an undo is or may be pending, if the cluster may have a copy of its journal,
+    if it is damaged, or if its directory contains foreign files. Once its recording is deleted, a run can no longer be
+    judged or reported again.
     """
     from chaos.cli.history.runs import PruneOptions, prune_runs
 
@@ -186,27 +196,36 @@ def prune_command(**options: Any) -> int:
     "nodefall trend graceful-poweroff --mix experiments --format json",
 )
 @click.argument("experiment", shell_complete=complete_experiment)
-@click.option("--cluster", metavar="NAME", help="Only runs on this cluster: the inventory's name, or its UID's begin.")
-@click.option("--experiment-hash", metavar="SHA256", help="Only runs of the file whose hash begins so.")
 @click.option(
-    "--since", callback=parse_time, metavar="TIME", help="Only runs that started then or later: 2026-11-21, or 7d."
+    "--cluster",
+    metavar="NAME",
+    help="Only runs on this cluster: the name of its inventory, or the first characters of its UID.",
 )
-@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before then.")
+@click.option(
+    "--experiment-hash", metavar="SHA256", help="Only runs of the file whose hash begins with these characters."
+)
+@click.option(
+    "--since",
+    callback=parse_time,
+    metavar="TIME",
+    help="Only runs that started at this time or later: 2026-11-21, or 7d.",
+)
+@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before this time.")
 @click.option(
     "--mix",
     type=click.Choice(["clusters", "experiments"]),
     multiple=True,
-    help="Also runs on other clusters, or of other versions of the experiment's file. Can be repeated.",
+    help="Also include runs on other clusters, or of other versions of the experiment's file. Can be repeated.",
 )
 @click.option("--format", "format_", type=click.Choice(["text", "html", "json"]), default="text", show_default=True)
 @file_option("--out", "Write to this file instead of stdout.")
 @stored_runs_option
-@document_option("Print one JSON object on stdout: --format json.")
+@document_option("Print one JSON object on stdout, as --format json does.")
 def trend_command(**options: Any) -> None:
     """Show the durations that the runs of EXPERIMENT measured: median, middle half of the values, change points.
 
-    A duration is the time until an expectation came true (within) or failed (never, always). Runs count that are
-    comparable with the newest one: of the same file, on the same cluster, simulated or not; the others are named.
+    A duration is the time until an expectation became true (within) or failed (never, always). Only runs that are
+    comparable with the newest run count: with the same file and on the same cluster. The command names the others.
     docs/history.md describes the method.
     """
     from chaos.cli.history import runs

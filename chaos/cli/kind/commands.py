@@ -10,16 +10,16 @@ import click
 from chaos.cli.lazy import command, document_option, examples
 from chaos.cli.output import echo_progress, print_document
 
-_NAME = click.option("--name", default="nodefall", show_default=True, help="Name of the cluster.")
+_NAME = click.option("--name", default="nodefall", show_default=True, help="The name of the cluster.")
 _OUT = click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="The inventory's file. [default: NAME.yaml]"
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="The file of the inventory. [default: NAME.yaml]"
 )
 _JSON = document_option("Print one JSON object on stdout.")
 
 
 @click.group(epilog=examples("nodefall kind up", "nodefall kind down"))
 def kind_command() -> None:
-    """A Kubernetes cluster in containers, by the program kind with docker or podman.
+    """Manage a Kubernetes cluster in containers, with the program kind and docker or podman.
 
     Its nodes have D-Bus, logind and sshd, which the stock images of kind lack: without them no shutdown is graceful.
     """
@@ -35,12 +35,12 @@ def kind_command() -> None:
 )
 @_NAME
 @_OUT
-@click.option("--kubernetes", default="v1.36.2", show_default=True, help="Version of the base image kindest/node.")
+@click.option("--kubernetes", default="v1.36.2", show_default=True, help="The version of the base image kindest/node.")
 @click.option("--image", help="Use this node image instead of building one.")
 @click.option(
-    "--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Configuration file of kind."
+    "--config", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The configuration file for kind."
 )
-@click.option("--retain", is_flag=True, help="Keep a cluster that failed, to look at it.")
+@click.option("--retain", is_flag=True, help="Keep a cluster that failed, so that you can look at it.")
 @_JSON
 def up_command(
     name: str, out: Path | None, kubernetes: str, image: str | None, config: Path | None, retain: bool, as_json: bool
@@ -75,7 +75,7 @@ def up_command(
 @_OUT
 @_JSON
 def down_command(name: str, out: Path | None, as_json: bool) -> None:
-    """Delete the cluster, its kubeconfig and its inventory. Idempotent."""
+    """Delete the cluster, its kubeconfig and its inventory. You can repeat this command safely."""
     import os
 
     from chaos.cli.kind.tools import find_tools

@@ -37,7 +37,7 @@ def lab_command() -> None:
 )
 @document_option("Print one JSON array.")
 def breakages_command(as_json: bool) -> None:
-    """List the deliberate defects of the simulated cluster, with which experiments fail."""
+    """List the deliberate defects of the simulated cluster, which make experiments fail."""
     from chaos.lab.facade import BREAKAGES
 
     if as_json:
@@ -61,19 +61,23 @@ def breakages_command(as_json: bool) -> None:
     name="up",
 )
 @click.argument("inventory", type=click.Path(path_type=Path), required=False)
-@click.option("--name", default="lab", show_default=True, help="Several labs can be up, with different names.")
 @click.option(
-    "--nodes", type=click.IntRange(1, 1000), metavar="N", help="Number of workers, without the control plane."
+    "--name",
+    default="lab",
+    show_default=True,
+    help="The name of the lab. Several labs with different names can run at the same time.",
 )
-@click.option("--zones", metavar="A,B", help="Zones, to which the workers are assigned in turn.")
+@click.option(
+    "--nodes", type=click.IntRange(1, 1000), metavar="N", help="The number of workers, without the control plane."
+)
+@click.option("--zones", metavar="A,B", help="The zones. Workers are assigned to them in turn.")
 @click.option("--kubernetes", metavar="VERSION", help="The Kubernetes version to simulate: v1.31 to v1.36.")
 @click.option(
     "--speed",
     type=click.FloatRange(0, 1000, min_open=True),
     metavar="N",
-    help="Free-running: N simulated seconds per second. For kubectl and other clients. Without it the lab is in "
-    "lockstep: time advances only while a client waits for it, after nodefall has observed each change. For runs, "
-    "whose results become exact.",
+    help="Simulate N seconds per second, for kubectl and other clients. Without this option, simulated time advances "
+    "only while a client waits for it, so that nodefall observes each change and its results are exact.",
 )
 @click.option(
     "--workload",
@@ -81,36 +85,38 @@ def breakages_command(as_json: bool) -> None:
     type=click.Path(path_type=Path),
     metavar="FILE",
     multiple=True,
-    help="Manifests to apply once the nodes are Ready; up waits until they are available. Can be repeated.",
+    help="Manifests to apply once the nodes are Ready. up waits until they are available. Can be repeated.",
 )
 @click.option(
     "--kubelet-defects",
     "defects",
     metavar="DEFECT=WHEN",
     multiple=True,
-    help="inhibitor-lost-after-cancel=always|never|seeded: the kubelet loses its lock when a shutdown is cancelled.",
+    help="inhibitor-lost-after-cancel=always|never|seeded: whether the kubelet loses its lock after a cancellation.",
 )
 @click.option(
     "--breakage",
     "broken",
     multiple=True,
     metavar="ID",
-    help="A deliberate defect, see nodefall lab breakages, or COMPONENT.FIELD=VALUE of its rules. Can be repeated.",
+    help="A deliberate defect from nodefall lab breakages, or COMPONENT.FIELD=VALUE of a rule. Can be repeated.",
 )
 @click.option(
     "--systemd",
     type=int,
     metavar="VERSION",
-    help="Version of systemd on the nodes; 257 can cancel a shutdown in flight.",
+    help="The version of systemd on the nodes. 257 can cancel a shutdown in progress.",
 )
 @click.option("--seed", type=int, help="The same seed gives the same history.")
 @file_option(
     "--snapshot",
-    "Copy the cluster of a nodefall snapshot: its nodes, workloads, and pods where they were. Prints what the lab "
-    "does not model.",
+    "Copy the cluster of a nodefall snapshot: its nodes and workloads, with pods on the same nodes. Prints what the "
+    "lab does not model.",
     metavar="FILE",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server. Default: a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="The port of the API server. Default: a free one."
+)
 @file_option("--out", "Copy the inventory to this file.")
 @click.option(
     "--foreground/--detach",
@@ -159,7 +165,7 @@ def up_command(  # noqa: PLR0913 - one per option
     name="down",
 )
 @click.argument("name", required=False, shell_complete=complete_lab)
-@click.option("--all", "everything", is_flag=True, help="All labs of this user.")
+@click.option("--all", "everything", is_flag=True, help="Stop all labs of this user.")
 @document_option("Print the names as one JSON object on stdout.")
 def down_command(name: str | None, everything: bool, as_json: bool) -> None:
     """Stop the lab NAME (default: lab) and remove its files, also those of a dead lab.

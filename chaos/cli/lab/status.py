@@ -109,9 +109,12 @@ def _lines(lab: dict[str, Any]) -> list[str]:
 def summary(lab: dict[str, Any]) -> str:
     """Size, version, time mode and defects of a lab."""
     speed = f"{lab['speed']:g}"
-    time = f"lockstep at most {speed}x" if lab["lockstep"] else f"free-running {speed}x"
+    time = f"up to {speed}x, only while a client waits" if lab["lockstep"] else f"{speed}x all the time"
     broken = f", deliberately broken: {', '.join(lab['breakages'])}" if lab["breakages"] else ""
     return f"{count_of(lab['workers'], 'worker')}, Kubernetes {lab['kubernetes']}, {time}{broken}"
+
+
+_LOCKSTEP = "Simulated time advances only while a client waits for it. To use kubectl, start the lab with --speed 1."
 
 
 def next_steps(lab: dict[str, Any]) -> str:
@@ -127,7 +130,7 @@ def next_steps(lab: dict[str, Any]) -> str:
         f"  nodefall lab down {quoted['name']}",
     ]
     if lab["lockstep"]:
-        lines.append("In lockstep, time stands still while no client waits for it; for kubectl, use --speed 1.")
+        lines.append(_LOCKSTEP)
     return "\n".join(lines)
 
 

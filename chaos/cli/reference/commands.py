@@ -1,4 +1,4 @@
-"""Declarations of commands that print what documents and plug-ins say, without a cluster."""
+"""Declarations of commands that describe documents and plug-ins, without a cluster."""
 
 # ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
@@ -27,7 +27,7 @@ from chaos.cli.lazy import command, document_option, experiment_argument, invent
 )
 @document_option("Print one JSON object.")
 def validate_command(**options: Any) -> int:
-    """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion."""
+    """Check experiments, inventories, game days and fleets. Prints each problem with its position and a suggestion."""
     from chaos.cli.reference import validate
 
     return validate.validate(**options)
@@ -35,13 +35,21 @@ def validate_command(**options: Any) -> int:
 
 @command(
     "nodefall list",
+    "nodefall list experiments",
     "nodefall list actions",
     "nodefall list facts --json",
 )
-@click.argument("kind", required=False, type=click.Choice(["actions", "assertions", "facts", "host-facts"]))
+@click.argument(
+    "kind", required=False, type=click.Choice(["experiments", "actions", "assertions", "facts", "host-facts"])
+)
 @document_option("Print one JSON object.")
 def list_command(**options: Any) -> None:
-    """List actions, assertions, facts in bounds and facts of hosts; `list facts` has both kinds of facts."""
+    """List experiments, actions, assertions and facts.
+
+    Without an argument, the list has the ten experiments to start with. `list experiments` adds the conformance set:
+    the experiments that test statements of the Kubernetes documentation. `list facts` shows both kinds of facts: those
+    for time bounds in experiments, and those that nodefall reads from hosts.
+    """
     from chaos.cli.reference import explain
 
     explain.list_names(**options)
@@ -58,9 +66,9 @@ def list_command(**options: Any) -> None:
 @click.argument("name", shell_complete=complete_explained)
 @document_option("Print one JSON object.")
 def explain_command(**options: Any) -> None:
-    """Explain an action, an assertion, a fact or a time word: its effect or value, its parameters, an example.
+    """Explain an action, an assertion, a fact or a time word, with parameters and an example.
 
-    Or a bundled experiment: what it does, and the statements of the documentation that it tests.
+    It also explains a field of a file, and a bundled experiment with the statements of the documentation that it tests.
     """
     from chaos.cli.reference import explain
 
@@ -93,7 +101,7 @@ def completion_command(shell: str) -> None:
 
 
 def script_of(shell: str) -> str:
-    """The script that makes a shell ask this program. Raises KeyError for an unknown shell."""
+    """The script with which a shell gets completions from this program. Raises KeyError for an unknown shell."""
     completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
     instance = completer(click.Command("nodefall"), {}, "nodefall", "_NODEFALL_COMPLETE")
     return ShellComplete.source(instance)  # BashComplete would run bash to check its version
@@ -109,20 +117,23 @@ def script_of(shell: str) -> str:
 )
 @experiment_argument("experiments", nargs=-1)
 @click.option(
-    "--subject", default="user:nodefall", show_default=True, help="user:, group: or serviceaccount:NAMESPACE/."
+    "--subject",
+    default="user:nodefall",
+    show_default=True,
+    help="Who gets the roles: user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME.",
 )
 @click.option("--name", default="nodefall", show_default=True, help="Name of the roles and bindings.")
-@click.option("--snapshot", is_flag=True, help="Also what nodefall snapshot reads.")
-@inventory_option("For its cluster.namespace, allowNodeProxy and transport pod; no cluster is contacted.")
+@click.option("--snapshot", is_flag=True, help="Include the permissions of nodefall snapshot.")
+@inventory_option("The inventory, for cluster.namespace, allowNodeProxy and transport pod. No cluster is contacted.")
 @document_option("Print the permissions as one JSON object instead of roles.")
 def rbac_command(**options: Any) -> None:
-    """Print roles with exactly the permissions that EXPERIMENTS, or game days, need together.
+    """Print roles with exactly the permissions that EXPERIMENTS or game days need together.
 
-    Those of a fleet are for the person who runs it, in each of its clusters: to apply and delete what the Jobs need,
-    which includes the permissions of the game day, as no one can grant others what they do not have.
+    For a fleet, the permissions are meant for the person who runs it, in each cluster: to apply and delete what the
+    Jobs need. They include the permissions of the game day, because you can only grant permissions that you have.
 
-    A run without one of them is refused before any side effect. A separate role, commented out, has the optional
-    permissions of doctor, plan and run.
+    If a permission is missing, a run is refused before it changes anything. A separate role, which is commented out,
+    has the optional permissions of doctor, plan and run.
     """
     from chaos.cli.reference import rights as rbac
 
@@ -134,7 +145,7 @@ def rbac_command(**options: Any) -> None:
     "nodefall sudoers my.yaml -i hosts/staging.yaml > nodefall && visudo -cf nodefall",
 )
 @experiment_argument("experiments", nargs=-1, required=True)
-@inventory_option("For the login users of its hosts; no cluster is contacted.")
+@inventory_option("The inventory, for the login users of its hosts. No cluster is contacted.")
 @document_option("Print one JSON object instead of a sudoers file.")
 def sudoers_command(**options: Any) -> None:
     """Print the sudo rules that EXPERIMENTS need on the hosts of an inventory, as a file for /etc/sudoers.d.
@@ -151,7 +162,7 @@ def sudoers_command(**options: Any) -> None:
     "nodefall windows-rights my.yaml -i hosts/staging.yaml > grant.ps1",
 )
 @experiment_argument("experiments", nargs=-1, required=True)
-@inventory_option("For its Windows hosts and their login users; no cluster is contacted.")
+@inventory_option("The inventory, for its Windows hosts and their login users. No cluster is contacted.")
 @document_option("Print one JSON object instead of PowerShell.")
 def windows_rights_command(**options: Any) -> None:
     """Print the rights that EXPERIMENTS need on the Windows hosts of an inventory, as PowerShell for an administrator.

@@ -17,6 +17,7 @@ from chaos.core.assertion import Assertion
 from chaos.core.duration import FACTS, POD_FACTS
 from chaos.core.errors import UsageError
 from chaos.core.fact import HostFact, current_fact
+from chaos.documents.bundled import read_summaries
 from chaos.documents.experiment import load_experiment
 from chaos.documents.reference import DOCUMENTS, FieldRow, fields_of, parameters
 from chaos.documents.statements import load_statements
@@ -24,31 +25,40 @@ from chaos.engine.registry import load_facts, load_registry, load_windows_facts
 
 # Key in JSON and title of each section.
 _TITLES = {
+    "experiments": "experiments to start with (nodefall list experiments shows all)",
     "actions": "actions",
     "assertions": "assertions",
     "facts": "facts in bounds, as within: kubelet.shutdownGracePeriod + 10s",
     "host-facts": "facts of hosts, which actions read",
 }
-_MAX_FIELDS = 6  # that are explained if a key has several meanings
+_CONFORMANCE = "conformanceSet"
+_MAX_FIELDS = 6  # fields that are explained if a key has several meanings
 
 
 def list_names(kind: str | None, as_json: bool) -> None:
-    """List actions, assertions, facts in bounds and facts of hosts; `list facts` has both kinds of facts."""
-    kinds = ["facts", "host-facts"] if kind == "facts" else [kind] if kind else list(_TITLES)
+    """List experiments, actions, assertions, facts for time bounds and facts of hosts; see the command's help."""
+    more = {"facts": ["host-facts"], "experiments": [_CONFORMANCE]}
+    kinds = [kind, *more.get(kind, ())] if kind else list(_TITLES)
     names = {each: _summaries(each) for each in kinds}
     if as_json:
         print_document(names)
         return
     formatter = click.HelpFormatter(width=120, max_width=120)
     for each, summaries in names.items():
-        with formatter.section(_TITLES[each]):
+        with formatter.section(
+            _TITLES.get(each, "conformance set, which tests statements of the Kubernetes documentation")
+        ):
             systems = _systems(each)
-            rows = [(name, summary + systems.get(name, "")) for name, summary in sorted(summaries.items())]
+            ordered = summaries if each == "experiments" else dict(sorted(summaries.items()))
+            rows = [(name, summary + systems.get(name, "")) for name, summary in ordered.items()]
             formatter.write_dl(rows, col_max=60)
     click.echo(formatter.getvalue(), nl=False)
 
 
 def _summaries(kind: str) -> dict[str, str]:
+    if kind in ("experiments", _CONFORMANCE):
+        questions, others = read_summaries(bundled_path(f"experiments/{name}.yaml") for name in bundled_names())
+        return questions if kind == "experiments" else others
     if kind == "facts":
         return {**FACTS, **POD_FACTS}
     if kind == "host-facts":

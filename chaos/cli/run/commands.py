@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_change, complete_run
+from chaos.cli.inventory import context_option
 from chaos.cli.lazy import (
     command,
     document_option,
@@ -36,7 +37,7 @@ from chaos.cli.lazy import (
 @quiet_option
 @result_option
 def demo_command(reports: Path, **output: bool) -> int:
-    """Power off a node of a cluster simulated in this process, gracefully, and report what the cluster did."""
+    """Shut down a node of a simulated cluster gracefully, and report what the cluster did."""
     from chaos.cli.run.demo import run_demo
     from chaos.cli.run.run import OutputOptions
 
@@ -49,10 +50,11 @@ def demo_command(reports: Path, **output: bool) -> int:
 )
 @experiment_argument("experiment")
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
-@click.option("--seed", type=int, help="Select the same targets again.")
+@context_option
+@click.option("--seed", type=int, help="Select the same targets as an earlier run with this seed.")
 @reports_option
 @file_option("--out", "Write the plan as JSON to this file.")
-@click.option("--anyway", is_flag=True, help="Override refusals of preflight, also in a run of this plan.")
+@click.option("--anyway", is_flag=True, help="Override refusals of preflight, also when this plan is run.")
 @document_option("Print the plan as one JSON object on stdout.")
 def plan_command(**options: Any) -> None:
     """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
@@ -70,26 +72,28 @@ def plan_command(**options: Any) -> None:
     "NODEFALL_INVENTORY=hosts/lab.yaml nodefall run experiments/cancelled-shutdown.yaml",
 )
 @experiment_argument("experiment", required=False)
-@file_option("--plan", "Execute a saved plan; refuse if the cluster has changed.")
+@file_option("--plan", "Run a saved plan. Refused if the cluster has changed.")
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@context_option
 @reports_option
-@click.option("--seed", type=int, help="Select the same targets again.")
+@click.option("--seed", type=int, help="Select the same targets as an earlier run with this seed.")
 @click.option(
     "--repeat",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Run a series of N; each seed derives from the first. Stops at an abort, a refusal or a pending undo.",
+    help="Run the experiment N times, each with another seed. Stop at an abort, a refusal or a pending undo.",
 )
-@click.option("--max-duration", metavar="DURATION", help="Instead of the experiment's maxDuration.")
+@click.option("--max-duration", metavar="DURATION", help="Replace the experiment's maxDuration.")
 @file_option("--record", "Copy the recording to this file.")
-@click.option("--anyway", is_flag=True, help="Override refusals of preflight: the run is inconclusive at best.")
+@click.option("--anyway", is_flag=True, help="Override refusals of preflight. The run is then at best inconclusive.")
 @click.option("--yes", is_flag=True, help="Do not ask before taking real machines down.")
 @click.option(
     "--serve",
     is_flag=False,
     flag_value="127.0.0.1:0",
     metavar="[ADDR]",
-    help="Show the run in the browser while it goes on; ADDR is PORT or HOST:PORT, by default any port on loopback.",
+    help="Show the run in the browser while it is in progress. ADDR is PORT or HOST:PORT, by default any free port on "
+    "loopback.",
 )
 @plain_option
 @quiet_option
@@ -97,10 +101,11 @@ def plan_command(**options: Any) -> None:
 def run_command(repeat: int | None, plain: bool, quiet: bool, as_json: bool, **options: Any) -> int:
     """Run an EXPERIMENT: plan, inject, observe, undo, judge, report.
 
-    EXPERIMENT is a file, or the name of a bundled experiment, such as graceful-poweroff.
+    EXPERIMENT is a file or the name of a bundled experiment, such as graceful-poweroff.
 
-    Exit code 0: every expectation held; 1: one was violated; 2: inconclusive or aborted; 3: an undo is pending;
-    4: refused, without side effects. Of a series, the gravest one: 3, 130 or 143, 1, 4, 2, 0.
+    Exit code 0: every expectation held; 1: an expectation was violated; 2: inconclusive or aborted; 3: an undo is
+    pending; 4: refused, without side effects. A series ends with the most severe code of its runs, in the order 3,
+    130 or 143, 1, 4, 2, 0.
     """
     from chaos.cli.run.run import OutputOptions, RunOptions, run_and_report
 
@@ -123,14 +128,14 @@ def run_command(repeat: int | None, plain: bool, quiet: bool, as_json: bool, **o
 @experiment_argument("experiments", nargs=-1, metavar="EXPERIMENT...")
 @file_option(
     "--snapshot",
-    "The cluster, as nodefall snapshot has copied it. Default: the simulated cluster that the experiment names.",
+    "The snapshot of a cluster. By default, the simulated cluster that the experiment names.",
     metavar="FILE",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(1, 10_000),
     metavar="N",
-    help="Number of runs, each with other chance and other targets. [default: 20; 1 with --each-node, --each-zone or "
+    help="Number of runs, each with another seed and other targets. [default: 20; 1 with --each-node, --each-zone or "
     "several experiments]",
 )
 @first_seed_option
@@ -140,12 +145,14 @@ def run_command(repeat: int | None, plain: bool, quiet: bool, as_json: bool, **o
     multiple=True,
     metavar="KEY=VALUE",
     shell_complete=complete_change,
-    help="Change the snapshot first, and show both side by side; see --help-what-if. Can be repeated.",
+    help="Change the snapshot first and show both results side by side; see --help-what-if. Can be repeated.",
 )
 @click.option("--help-what-if", is_flag=True, help="List the keys of --what-if, and exit.")
-@click.option("--each-node", is_flag=True, help="Let every worker be the victim in turn, and rank them.")
-@click.option("--each-zone", is_flag=True, help="The same with every zone, whose workers are lost together.")
-@inventory_option("Whose limits and protected nodes apply; without one, every node may be a victim.")
+@click.option(
+    "--each-node", is_flag=True, help="Make every worker the victim in turn, and rank the workers by what is lost."
+)
+@click.option("--each-zone", is_flag=True, help="Take down all workers of each zone in turn.")
+@inventory_option("The inventory whose limits and protected nodes apply. Without one, every node may be a victim.")
 @out_option("Write rehearsal.html, rehearsal.md, rehearsal.json, and prediction.json for nodefall compare.")
 @jobs_option
 @quiet_option
@@ -153,17 +160,18 @@ def run_command(repeat: int | None, plain: bool, quiet: bool, as_json: bool, **o
 def rehearse_command(
     *, help_what_if: bool, each_node: bool, each_zone: bool, quiet: bool, as_json: bool, **options: Any
 ) -> int:
-    """Run an EXPERIMENT on simulated copies of a cluster, many times, and report what would be lost.
+    """Run an EXPERIMENT many times on simulated copies of a cluster, and report what would be lost.
 
-    For each expectation: how often it held, and how long it took. What is lost: workloads without a serving pod, pods
-    without room, overdrawn budgets, stuck pods, waiting volumes. The same snapshot, seeds and options give the same
-    result. What the copy does not have is listed. docs/rehearse.md has an example.
+    The report shows how often each expectation held and how long it took. It lists losses: workloads without a serving
+    pod, pods that fit nowhere, violated budgets, stuck pods, volumes that are waited for. It also lists what the copy
+    does not model. The same snapshot, seeds and options give the same result. docs/rehearse.md has an example.
 
-    Several experiments, or a directory, run each on the simulated cluster that it names; a table shows their verdicts.
+    If you give several experiments or a directory, each experiment runs on the simulated cluster that it names, and a
+    table shows the verdicts.
 
-    Exit code, the gravest of all runs: 0 every run held; 1: one was violated; 2: inconclusive or aborted, or
-    some runs were refused; 4: refused; 64: bad input or usage. Of several experiments: 0 every run ended as its
-    annotation nodefall.dev/verdict says (default: held); 1: one held or was violated unlike that; 2: otherwise.
+    Exit code 0: every run held; 1: a run was violated; 2: a run was inconclusive, aborted or refused; 4: all were
+    refused; 64: bad input or usage. With several experiments, 0: every run ended as its annotation
+    nodefall.dev/verdict says (default: held); 1: a verdict was the opposite; 2: otherwise.
     """
     from chaos.cli.run.rehearse import RehearseOptions, list_changes, rehearse_and_report
     from chaos.core.errors import UsageError
@@ -187,7 +195,7 @@ def rehearse_command(
 @click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run)
 @file_option(
     "--snapshot",
-    "Rehearse the experiment of RUN on copies of this cluster, with the victims that it had.",
+    "Rehearse the experiment of RUN on copies of this cluster, with the same victims.",
     metavar="FILE",
 )
 @click.option(
@@ -196,14 +204,14 @@ def rehearse_command(
     metavar="RUN",
     default="",
     shell_complete=complete_run,
-    help="Compare with this run, or recording.",
+    help="Compare with this run or recording.",
 )
 @file_option("--prediction", "Compare with the prediction.json of nodefall rehearse --out.", metavar="FILE")
 @click.option(
-    "--seeds", type=click.IntRange(2, 10_000), default=20, show_default=True, metavar="N", help="Of rehearsals."
+    "--seeds", type=click.IntRange(2, 10_000), default=20, show_default=True, metavar="N", help="Number of rehearsals."
 )
 @first_seed_option
-@click.option("--other-victims", is_flag=True, help="Compare runs although their victims are other nodes.")
+@click.option("--other-victims", is_flag=True, help="Also compare runs that have different victims.")
 @out_option("Write comparison.html, comparison.md and comparison.json.")
 @jobs_option
 @quiet_option
@@ -212,13 +220,14 @@ def rehearse_command(
 def compare_command(
     *, seeds: int, seed: int, out: Path | None, quiet: bool, reports: Path, as_json: bool, **options: Any
 ) -> int:
-    """Compare a RUN with what was predicted, with another run, or a series of runs, each with those before it.
+    """Compare a RUN with a prediction or with another run, or compare a series of runs, each with the earlier ones.
 
-    RUN is a run directory, EXPERIMENT/STAMP, EXPERIMENT or last for the newest, or a recording (*.jsonl.gz). A single
-    one without an option is compared with what the lab predicts from its own first lists. The first line is what
-    surprises most. docs/compare.md describes when a time counts as predicted.
+    RUN is a run directory, EXPERIMENT/STAMP, EXPERIMENT or last for the newest run, or a recording (*.jsonl.gz). A
+    single RUN without options is compared with what the lab predicts from the first lists of its recording. The first
+    line names the greatest surprise. docs/compare.md describes when a time counts as predicted.
 
-    Exit code 0: everything lies in its band; 1: something differs; 2: it cannot be compared; 64: bad input or usage.
+    Exit code 0: everything is within its band; 1: something differs; 2: the runs cannot be compared; 64: bad input or
+    usage.
     """
     from chaos.cli.run.rehearse import compare_and_report
     from chaos.rehearsal.comparisons import CompareOptions

@@ -36,10 +36,10 @@ def show_plan(
 ) -> None:
     """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
     from chaos.api import load, plan
-    from chaos.app.wiring.connect import inventory_path
+    from chaos.cli.inventory import command_inventory
 
     loaded = load(experiment)
-    planned = plan(loaded, inventory_path(inventory), seed=seed, reports=reports, anyway=anyway)
+    planned = plan(loaded, command_inventory(inventory), seed=seed, reports=reports, anyway=anyway)
     if out:
         write(out, to_json(planned) + "\n")
     if as_json:

@@ -17,7 +17,7 @@ import msgspec
 
 from chaos.api import load, run
 from chaos.app.run.results import Run
-from chaos.app.wiring.connect import inventory_path
+from chaos.cli.inventory import command_inventory
 from chaos.cli.lazy import is_verbose, seconds_of
 from chaos.cli.output import echo_document, open_page, print_error, tune_gc, wants_color
 from chaos.cli.run.live import BestEffortProgress, make_progress
@@ -29,7 +29,6 @@ from chaos.core.plan import RUN_ID, Plan
 from chaos.core.ports import Progress, RunWatcher
 from chaos.core.text import escape_for_encoding
 from chaos.core.trusted_files import read_trusted
-from chaos.documents.inventory import load_inventory
 from chaos.engine.load import LoadedExperiment
 from chaos.reports.run import json_
 from chaos.reports.run.summary import summary
@@ -161,7 +160,7 @@ def load_inputs(options: RunOptions) -> tuple[Plan | LoadedExperiment, Inventory
         raise UsageError(f"--record: no directory {options.record.parent}")
     plan = _load_plan(options)
     experiment = plan or load(_experiment(options)).with_max_duration(options.max_duration)
-    return experiment, load_inventory(inventory_path(options.inventory))
+    return experiment, command_inventory(options.inventory)
 
 
 def run_once(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from chaos.cli.complete import complete_action, complete_assertion, complete_context
+from chaos.cli.inventory import command_inventory, context_option
 from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option, reports_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -24,24 +25,26 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--action", "actions", multiple=True, metavar="NAME", shell_complete=complete_action,
-    help="What fails; repeat it for several steps.",
+    help="The fault. Repeat the option for several steps.",
 )  # fmt: skip
 @click.option(
     "--expect", "expectations", multiple=True, metavar="NAME", shell_complete=complete_assertion,
-    help="What must hold; repeat it. [default: what is usual for the action]",
+    help="What must hold. Can be repeated. [default: the usual expectations for the action]",
 )  # fmt: skip
 @click.option(
     "--workload", type=click.Path(path_type=Path), metavar="MANIFEST",
-    help="Manifests to apply for the run. [default: a sample, written beside FILE]",
+    help="Manifests to apply for the run. [default: a sample that is written beside FILE]",
 )  # fmt: skip
-@click.option("--namespace", metavar="NAME", help="Observe the pods of this namespace, and apply nothing.")
-@click.option("--title", metavar="TEXT", default="", help="What the experiment proves.")
+@click.option(
+    "--namespace", "-n", metavar="NAME", help="Observe the pods of this namespace instead of applying a workload."
+)
+@click.option("--title", metavar="TEXT", default="", help="The title of the experiment.")
 @click.option("--force", is_flag=True, help="Overwrite FILE and the sample beside it.")
-@click.option("--list", "list_names", is_flag=True, help="List what --action and --expect take.")
+@click.option("--list", "list_names", is_flag=True, help="List the values of --action and --expect.")
 def new_command(list_names: bool, **options: Any) -> None:
-    """Write an experiment to FILE: what fails, and what must hold. Asks for both on a terminal.
+    """Write an experiment to FILE. Without --action, nodefall asks on the terminal what fails and what must hold.
 
-    The experiment is valid as written. Its comments name what to change.
+    The experiment is valid as it is. Its comments say what to change.
     """
     from chaos.cli.setup.new import NewOptions, create, list_choices
 
@@ -58,35 +61,41 @@ def new_command(list_names: bool, **options: Any) -> None:
     "nodefall init --kubeconfig admin.conf --yes --no-doctor --json",
 )
 @click.option(
-    "--context", metavar="NAME", shell_complete=complete_context, help="Of the kubeconfig. [default: the current one]"
+    "--context",
+    metavar="NAME",
+    shell_complete=complete_context,
+    help="The context of the kubeconfig. [default: the current context]",
 )
 @click.option(
-    "--kubeconfig", type=_FILE, help="[default: those of KUBECONFIG, else ~/.kube/config, in a pod its service account]"
+    "--kubeconfig", type=_FILE, help="[default: KUBECONFIG, else ~/.kube/config, in a pod its service account]"
 )
 @click.option("--out", type=_FILE, help="The inventory to write. [default: hosts/CONTEXT.yaml]")
 @click.option(
     "--transport",
     type=click.Choice(["ssh", "openssh", "pod"]),
-    help="To Linux nodes. [default without a login: docker for kind, pod for EKS, GKE, AKS and OpenShift; else openssh"
-    " where ssh is configured for the Nodes, else ssh]",
+    help="How to reach Linux nodes. [default without a login: docker for kind, pod for EKS, GKE, AKS and OpenShift;"
+    " otherwise openssh if ssh is configured for the Nodes, else ssh]",
 )
-@click.option("--user", metavar="LOGIN", help="Login over SSH. [default: by the OS images of the Nodes]")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port of sshd. [default: 22]")
-@click.option("--identity-file", type=_FILE, help="Private key of the login. [default: the keys of the SSH agent]")
-@click.option("--yes", is_flag=True, help="Ask nothing: write what the cluster proposes.")
+@click.option(
+    "--user", metavar="LOGIN", help="The login for SSH. [default: the usual one for the OS images of the Nodes]"
+)
+@click.option("--port", type=click.IntRange(1, 65535), help="The port of sshd. [default: 22]")
+@click.option("--identity-file", type=_FILE, help="The private key for the login. [default: the keys of the SSH agent]")
+@click.option("--yes", is_flag=True, help="Ask nothing, and accept every proposal.")
 @click.option(
     "--accept-fingerprints", is_flag=True, help="With --yes: trust the host keys that the machines present now."
 )
-@click.option("--force", is_flag=True, help="Overwrite the inventory, and its known_hosts file.")
+@click.option("--force", is_flag=True, help="Overwrite the inventory and its known_hosts file.")
 @click.option("--no-doctor", is_flag=True, help="Do not run nodefall doctor on the inventory.")
 @document_option("Print one JSON object on stdout; docs/init.md describes it.")
 def init_command(yes: bool, no_doctor: bool, **options: Any) -> int:
-    """Write the inventory of a cluster from its kubeconfig, with a comment for each line. Changes no cluster and host.
+    """Write the inventory of a cluster from its kubeconfig, with a comment on each line. Changes no cluster or host.
 
-    Labels, OS images and provider IDs of the Nodes propose transports, logins and power controls. On a terminal it
-    asks, also whether to trust the host keys, whose fingerprints it shows. It ends with doctor on the inventory.
+    nodefall proposes transports, logins and power controls from the labels, OS images and provider IDs of the Nodes.
+    On a terminal it asks you to confirm them, and shows the fingerprints of host keys before it trusts them. At the
+    end it runs doctor on the inventory.
 
-    Exit code: that of doctor; 0 with --no-doctor; 4: the cluster cannot be read; 64: bad input or usage.
+    Exit code: the exit code of doctor, or 0 with --no-doctor; 4: the cluster cannot be read; 64: bad input or usage.
     """
     from chaos.cli.setup.init import InitOptions, create
 
@@ -100,20 +109,21 @@ def init_command(yes: bool, no_doctor: bool, **options: Any) -> int:
 )
 @experiment_argument("experiments", nargs=-1)
 @inventory_option("The cluster and hosts; there is no default. [env: NODEFALL_INVENTORY]")
+@context_option
 @reports_option
-@click.option("--all", "everything", is_flag=True, help="Print also passed checks, host by host.")
+@click.option("--all", "everything", is_flag=True, help="Also print passed checks, host by host.")
 @document_option("Print one JSON object on stdout; docs/doctor.md describes it.")
 def doctor_command(
     experiments: tuple[Path, ...], inventory: str | None, reports: Path, everything: bool, as_json: bool
 ) -> int:
-    """Check what EXPERIMENTS (default: the bundled ones) need of a cluster and its hosts. No side effects.
+    """Check whether a cluster and its hosts meet the needs of EXPERIMENTS (default: the bundled ones).
+
+    This changes nothing.
 
     Exit code 0: no experiment is refused; 2: some are refused on some nodes; 4: all are refused on all nodes.
     """
-    from chaos.app.wiring.connect import inventory_path
     from chaos.cli.setup.doctor import echo_report, run_doctor
-    from chaos.documents.inventory import load_inventory
 
-    report = run_doctor(lambda: load_inventory(inventory_path(inventory)), experiments, reports)
+    report = run_doctor(lambda: command_inventory(inventory), experiments, reports)
     echo_report(report, everything=everything, as_json=as_json)
     return report.exit_code

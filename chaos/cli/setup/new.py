@@ -24,6 +24,7 @@ from chaos.engine.registry import load_registry
 _SCHEMA = "nodefall.schema.json"
 _MAX_NAME = 63  # characters, as of a label's value
 _SAMPLE = "sample"
+READY_MADE = "Ten experiments are ready to run: nodefall list. This command writes your own."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class NewOptions:
 def list_choices() -> None:
     """Print the actions and assertions with their summaries."""
     registry = load_registry()
+    echo(READY_MADE)
     formatter = click.HelpFormatter(width=120, max_width=120)
     for title, plugins in (("--action", registry.actions), ("--expect", registry.assertions)):
         with formatter.section(title):
@@ -164,6 +166,7 @@ class Answers:
 def ask(*, expects: bool, workload: bool) -> Answers:
     """Ask on the terminal; an answer that is not understood is asked for again. Raises click.Abort at its end."""
     registry = load_registry()
+    click.echo(READY_MADE, err=True)
     faults = [(name, text) for name, text in MENU.items() if name in registry.actions]
     _menu("What fails?", faults)
     action = _prompt(

@@ -12,10 +12,10 @@ from chaos.core.field_types import DurationText, Model
 
 Ends = Annotated[
     DurationText | None,
-    Field(description="when it ends by itself; at the latest when maxDuration is over, which is the default"),
+    Field(description="When the fault ends by itself. By default, and at the latest, at maxDuration."),
 ]
 RulesEnd = Annotated[
-    DurationText | None, Field(description="when the node removes the rules by itself; default: maxDuration")
+    DurationText | None, Field(description="When the node removes the rules by itself. By default, at maxDuration.")
 ]
 
 

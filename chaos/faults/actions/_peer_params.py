@@ -25,7 +25,7 @@ class PeerParams(Model):
     from_: Literal["control-plane", "nodes", "other-zones", "cidr"] = Field(
         "control-plane", alias="from", description=FROM
     )
-    cidrs: list[Network] = Field([], description="with from: cidr; networks of either family")
+    cidrs: list[Network] = Field([], description="With from: cidr, the networks, IPv4 or IPv6.")
 
     @model_validator(mode="after")
     def _validate_from(self) -> Self:
@@ -45,9 +45,13 @@ def peer_limits(params: Mapping[str, Any]) -> dict[str, str]:
 class NetemParams(PeerParams):
     """Whose packets, and for how long."""
 
-    families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only packets of these; default both")
-    direction: Literal["out", "in", "both"] = Field("out", description="as the node sees it")
-    duration: DurationText | None = Field(None, description="when the node ends it by itself; default: maxDuration")
+    families: list[Literal["ipv4", "ipv6"]] | None = Field(
+        None, description="The IP families of the affected packets. By default, both."
+    )
+    direction: Literal["out", "in", "both"] = Field("out", description="The direction as seen from the node.")
+    duration: DurationText | None = Field(
+        None, description="When the node ends the fault by itself. By default, at maxDuration."
+    )
 
     @model_validator(mode="after")
     def _validate_families(self) -> Self:

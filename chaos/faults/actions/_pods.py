@@ -21,9 +21,9 @@ PodPredicate = Callable[[Version[Pod]], bool]
 class PodParams(Model):
     """Which pods of the target node."""
 
-    namespace: Namespace = Field(description="a namespace, or workload: the one of the experiment's workload")
-    name: AnyObjectName = Field("", description="this pod only")
-    selector: LabelSelector = Field("", description="pods with these labels, as app=web")
+    namespace: Namespace = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
+    name: AnyObjectName = Field("", description="The name of a single pod.")
+    selector: LabelSelector = Field("", description="Only pods with these labels, such as app=web.")
 
     @model_validator(mode="after")
     def _require_name_or_selector(self) -> Self:
@@ -33,7 +33,7 @@ class PodParams(Model):
 
 
 class GraceParams(PodParams):
-    grace: int | None = Field(None, ge=0, description="seconds; the pod's own if left out")
+    grace: int | None = Field(None, ge=0, description="The grace period in seconds. By default, the pod's own.")
 
 
 def namespace_of(target: Target, given: str) -> str:

@@ -25,7 +25,7 @@ PreviousFields = dict[str, Any] | None  # by JSON pointer; None for an object th
 class ObjectParams(Model):
     """One object. Undo does not restore those of the run's own workload, whose namespace is deleted after the run."""
 
-    namespace: Namespace = Field(description="a namespace, or workload: the one of the experiment's workload")
+    namespace: Namespace = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
     name: ObjectName
 
 

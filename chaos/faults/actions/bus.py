@@ -97,9 +97,10 @@ def _describe_lost_locks(timeline: Timeline, step: StepRun) -> str:
 
 DBUS_RESTART = Action(
     name="dbus-restart",
-    summary="restart D-Bus, and see who loses its lock on shutdown",
+    summary="restart D-Bus, to find out which programs lose their shutdown lock",
     description="""
-    The kubelet reconnects every second and takes a new lock; signals sent meanwhile are lost (facts 1.1).
+    The kubelet reconnects every second and takes a new lock. Signals that are sent in the meantime are lost (facts
+    1.1).
     """,
     example="{name: restart, action: dbus-restart, target: victim}",
     params=NoParams,
@@ -114,8 +115,8 @@ DBUS_RESTART = Action(
 )
 LOGIND_RESTART = Action(
     name="logind-restart",
-    summary="restart logind, and see who loses its lock on shutdown",
-    description="logind keeps locks across a restart; a shutdown that it was delaying is dropped.",
+    summary="restart logind, to find out which programs lose their shutdown lock",
+    description="Logind keeps its locks across a restart. A shutdown that it was delaying is dropped.",
     example="{name: restart, action: logind-restart, target: victim}",
     params=NoParams,
     state=BusState,

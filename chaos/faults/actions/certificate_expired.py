@@ -146,13 +146,12 @@ ACTION = Action(
     name="certificate-expired",
     summary="let the kubelet start with a client certificate that has expired",
     description="""
-    The kubelet starts with a client certificate that has expired, mounted over its own by ``mount --bind``.
-
-    A kubelet that finds it expired and has no bootstrap kubeconfig exits, and systemd starts it again and again
+    The kubelet starts with an expired client certificate, which ``mount --bind`` puts over its own. Without a
+    bootstrap kubeconfig, a kubelet that finds its certificate expired exits, and systemd starts it again and again
     ("unable to load bootstrap kubeconfig", cmd/kubelet/app and pkg/kubelet/certificate/bootstrap); without
-    ``--bootstrap-kubeconfig`` it runs, and the API server answers 401. The certificate is made on the host, with a
-    separate key; the kubelet's file is neither moved nor read, and a boot restores it. Refused on k3s and RKE2, whose
-    certificates are elsewhere.
+    ``--bootstrap-kubeconfig`` it runs, and the API server answers 401. nodefall creates the certificate on the host,
+    with a separate key. It neither moves nor reads the kubelet's file, and a boot restores the file. The action is
+    refused on k3s and RKE2, which keep their certificates elsewhere.
     """,
     example="{name: expired, action: certificate-expired, target: victim}",
     params=DurationParams,

@@ -53,9 +53,11 @@ class Params(Model):
     """How far, and which way."""
 
     by: Annotated[DurationText, AfterValidator(_validate_bounds)] = Field(
-        "60s", description="how far the clock is set wrong, 2s to 10m"
+        "60s", description="How far the clock is off, from 2s to 10m."
     )
-    direction: Literal["ahead", "behind"] = Field("ahead", description="ahead of the right time, or behind it")
+    direction: Literal["ahead", "behind"] = Field(
+        "ahead", description="Whether the clock is set ahead of the right time or behind it."
+    )
 
 
 def signed_seconds(params: Params) -> int:
@@ -125,14 +127,14 @@ def _program(state: ClockState) -> Program:
 
 ACTION = Action(
     name="clock-skew",
-    summary="set the host's clock wrong, with its synchronisation stopped",
+    summary="set the host's clock wrong, and stop its time synchronization",
     description="""
-    The clock jumps by ``by`` at once, and the host evaluates Leases, certificates and tokens with a wrong clock.
+    The clock jumps by ``by`` at once. The host then evaluates Leases, certificates and tokens with a wrong clock.
 
     Relative timers of PID 1 (OnActiveSec, nodefall's failsafe timers) use another clock and do not move; calendar
-    timers (OnCalendar, cron) fire at once or late. Refused while logind has a shutdown scheduled, which uses the clock
-    that is set, and beside a step that arms a timer on the same node: the start of PID 1, which identifies a boot,
-    moves with the clock.
+    timers (OnCalendar, cron) fire at once or late. The action is refused while a shutdown is scheduled, because
+    logind uses the same clock. It is also refused beside a step that arms a timer on the same node, because the start
+    time of PID 1, which identifies a boot, moves with the clock.
     """,
     example="{name: skew, action: clock-skew, target: victim, with: {by: 60s, direction: ahead}}",
     params=Params,

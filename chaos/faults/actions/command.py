@@ -40,22 +40,22 @@ _EXPANDED = re.compile(r"\$\{|^\$[A-Za-z_]")
 class Params(Model):
     """Programs with their arguments, one list item per word; they run as root and without a shell."""
 
-    inject: list[str] = Field(min_length=1, description="the fault")
+    inject: list[str] = Field(min_length=1, description="The program that injects the fault.")
     undo: list[str] | None = Field(
         None,
         min_length=1,
-        description="restores the host; must be harmless when run twice and without the fault; "
-        "a step without undo needs allow: [irreversible]",
+        description="The program that restores the host. It must be harmless if it runs twice or without "
+        "the fault. A step without undo needs allow: [irreversible].",
     )
     proof: list[str] | None = Field(
         None,
         min_length=1,
-        description="a read-only program whose exit code shows the fault; it runs on all targets every few seconds",
+        description="A read-only program whose exit code shows the fault. It runs on all targets every few seconds.",
     )
     proof_exit: int = Field(
-        0, ge=0, le=255, alias="proof-exit", description="the proof's exit code while the fault is in force"
+        0, ge=0, le=255, alias="proof-exit", description="The exit code of the proof while the fault is in force."
     )
-    timeout: DurationText = Field("30s", description="how long inject and undo may run")
+    timeout: DurationText = Field("30s", description="How long inject and undo may run.")
 
     @field_validator("undo")
     @classmethod
@@ -143,9 +143,9 @@ ACTION = Action(
     For faults without an action, such as stopping another service. The experiment must allow it:
     `allow: [custom]`.
 
-    With ``undo``, a failsafe timer on the host runs it as well if nodefall does not. With ``proof``, the undo is proven
-    by the exit code from before the fault. Without, exit code 0 of ``inject`` is the only evidence, which is a weak
-    proof, and the undo counts as done once it exits with 0.
+    If you give ``undo``, a failsafe timer on the host runs it if nodefall cannot. If you give ``proof``, the undo is
+    proven once the program exits with the same code as before the fault. Without ``proof``, the only evidence is exit
+    code 0 of ``inject``, which is a weak proof, and the undo counts as done once it exits with 0.
     """,
     example=(
         "{name: stop-cron, action: command, target: victim, with: {inject: [systemctl, stop, cron.service],"

@@ -85,7 +85,8 @@ UNCORDON = Action(
     name="uncordon",
     summary="uncordon the node: pods are scheduled there again",
     description="""
-    For a node that a drain or another tool cordoned. Undo cordons a node again that was cordoned before.
+    Use it for a node that a drain or another tool cordoned. If the node was cordoned before, the undo cordons it
+    again.
     """,
     example="{name: uncordon, action: uncordon, target: victim}",
     params=NoParams,
@@ -102,20 +103,24 @@ UNCORDON = Action(
 class DrainParams(Model):
     """Flags of kubectl drain, with its defaults except for timeout."""
 
-    ignore_daemonsets: Flag = Field(False, alias="ignore-daemonsets", description="leave pods of DaemonSets there")
-    delete_emptydir_data: Flag = Field(
-        False, alias="delete-emptydir-data", description="evict pods with emptyDir volumes as well; the data is lost"
+    ignore_daemonsets: Flag = Field(
+        False, alias="ignore-daemonsets", description="Leave the pods of DaemonSets on the node."
     )
-    force: Flag = Field(False, description="evict pods without a controller as well; they do not come back")
+    delete_emptydir_data: Flag = Field(
+        False, alias="delete-emptydir-data", description="Also evict pods with emptyDir volumes. Their data is lost."
+    )
+    force: Flag = Field(False, description="Also evict pods without a controller. They do not come back.")
     disable_eviction: Flag = Field(
         False,
         alias="disable-eviction",
-        description="delete instead of evict: budgets are not checked, no DisruptionTarget is set",
+        description="Delete pods instead of evicting them. No budget is checked and no DisruptionTarget is set.",
     )
-    selector: LabelSelector = Field("", description="only pods with these labels")
-    grace: int | None = Field(None, ge=0, description="seconds for each pod; its own if left out")
+    selector: LabelSelector = Field("", description="Evict only pods with these labels.")
+    grace: int | None = Field(
+        None, ge=0, description="The grace period for each pod in seconds. By default, the pod's own."
+    )
     timeout: DurationText = Field(
-        "5m", description="how long to retry refused evictions and wait for the pods to terminate"
+        "5m", description="How long to retry refused evictions and to wait for pods to terminate."
     )
 
 
@@ -192,8 +197,9 @@ DRAIN = Action(
     name="drain",
     summary="drain the node as kubectl does: cordon it and evict its pods",
     description="""
-    As kubectl drain, no pod is evicted where one pod must not be. Pods that were replaced elsewhere do not move back
-    with undo, which uncordons the node. A refusal by a budget is a result, not a failure of the step.
+    Like kubectl drain, the action evicts no pod at all if there is a pod that it must not evict. The undo uncordons
+    the node, but pods that were replaced elsewhere do not move back. If a budget refuses an eviction, that is a
+    result and not a failure of the step.
     """,
     example="{name: drain, action: drain, target: victim, with: {ignore-daemonsets: true, timeout: 2m}}",
     params=DrainParams,

@@ -38,10 +38,12 @@ wait"""
 class Params(DurationParams):
     """How much, and for how long."""
 
-    percent: float = Field(100.0, ge=1, le=100, description="of a CPU, for each worker")
-    workers: int | None = Field(None, ge=1, le=1024, description="loops, of which each uses one CPU; one for each CPU")
+    percent: float = Field(100.0, ge=1, le=100, description="The share of one CPU that each worker uses, in percent.")
+    workers: int | None = Field(
+        None, ge=1, le=1024, description="How many busy loops run, each on one CPU. By default, one for each CPU."
+    )
     weight: int = Field(
-        100, ge=1, le=1000, description="CPUWeight of the unit in system.slice, where sshd and the kubelet have 100"
+        100, ge=1, le=1000, description="The CPUWeight of the unit in system.slice. sshd and the kubelet have 100."
     )
 
 
@@ -120,10 +122,10 @@ ACTION = Action(
     name="cpu-stress",
     summary="keep the host's CPUs busy",
     description="""
-    A unit of PID 1 runs an endless loop for each worker; nothing needs to be installed.
-
-    The kernel divides CPU time by weight: the unit is in system.slice, beside sshd, the container runtime and the
-    kubelet (CPUWeight), which is beside that of the pods. What needs little CPU gets it; pods get less than before.
+    A unit of systemd runs an endless loop for each worker. Nothing needs to be installed. The kernel divides CPU time
+    by weight (CPUWeight). The unit is in system.slice, beside sshd, the container runtime and the kubelet, and
+    system.slice competes with the slice of the pods. Programs that need little CPU still get it, while pods get less
+    than before.
     """,
     example="{name: stress, action: cpu-stress, target: victim, with: {duration: 5m}}",
     params=Params,

@@ -51,8 +51,8 @@ ACTION = Action(
     name="delete-workload",
     summary="delete a Deployment, StatefulSet or DaemonSet, with its pods",
     description="""
-    The garbage collector deletes its pods, with their grace period. Budgets are not checked. A refusal is recorded as
-    a result.
+    The garbage collector deletes the pods with their grace period. No budget is checked. A refusal is recorded as a
+    result.
     """,
     example="{name: delete, action: delete-workload, with: {kind: deployment, namespace: workload, name: web}}",
     params=WorkloadParams,

@@ -43,7 +43,7 @@ _NO_NOTE = "the node has no note that nodefall made this file system read-only"
 class Params(Model):
     """Which file system, and for how long."""
 
-    path: MountPath = Field(description="where it is mounted; not /, and not in /run, /proc, /sys or /dev")
+    path: MountPath = Field(description="The mount point. It must not be / or a path in /run, /proc, /sys or /dev.")
     duration: Ends = None
 
 
@@ -135,10 +135,9 @@ ACTION = Action(
     name="disk-read-only",
     summary="make a file system read-only: every write to it fails",
     description="""
-    ``mount -o remount,ro`` of a file system on a block device, wherever else on the host it is mounted too.
-
-    As after an error of the disk (errors=remount-ro). The kernel refuses it (mount point is busy) while a program has
-    a file of it open for writing; then nothing is changed. Undo restores the mount's options.
+    Runs ``mount -o remount,ro`` for a file system on a block device, which affects all its mount points on the host.
+    A disk error has the same effect (errors=remount-ro). While a program has a file on it open for writing, the
+    kernel refuses the change (mount point is busy) and nothing happens. Undo restores the mount options.
     """,
     example="{name: read-only, action: disk-read-only, target: victim, with: {path: /var/lib/data}}",
     params=Params,

@@ -52,13 +52,13 @@ _RESTORE_SCRIPT = (
 class Params(Model):
     """Which disk, for whom, how slow, and for how long."""
 
-    path: MountPath = Field("/var/lib/kubelet", description="a path on the disk; not /")
+    path: MountPath = Field("/var/lib/kubelet", description="A path on the disk. It must not be /.")
     unit: DiskUnit = Field(
         "kubepods.slice",
-        description="for whom: kubepods.slice, the pods; or the service of the kubelet or container runtime",
+        description="Whose I/O is limited: kubepods.slice (the pods), or the service of the kubelet or the runtime.",
     )
-    rate: str = Field(_RATE, description="bytes a second, read and written each, from 64k to 4M")
-    iops: int = Field(_IOPS, ge=4, le=1000, description="reads and writes a second, each")
+    rate: str = Field(_RATE, description="The limit in bytes per second, from 64k to 4M, for reads and for writes.")
+    iops: int = Field(_IOPS, ge=4, le=1000, description="The limit in operations per second, for reads and for writes.")
     duration: Ends = None
 
     @field_validator("rate")
@@ -234,15 +234,17 @@ def _program(state: SlowDiskState) -> Program:
 
 ACTION = Action(
     name="disk-slow",
-    summary="limit what the pods, or one service, of a node may read and write on a disk",
+    summary="limit how fast the pods or one service of a node may read and write on a disk",
     description="""
-    ``systemctl set-property --runtime`` of IOReadBandwidthMax, IOWriteBandwidthMax and the like: io.max of a unit.
+    Sets io.max of a unit with ``systemctl set-property --runtime`` (IOReadBandwidthMax, IOWriteBandwidthMax and so
+    on).
 
-    The kernel then lets the unit's processes wait for the disk, whatever file system is on it: for those of all pods,
-    kubeadm's etcd included, or of one service. What they read from the page cache, and write to it, is as fast as
-    before until it is full. Other units have the whole disk. Limits of the unit's own files for other disks stay.
-    Refused where the path is not on a single disk that has a device: Btrfs, ZFS, RAID, network file systems. Proven by
-    reads from the start of the disk that pass the page cache; the limit of writes is read back, and not measured.
+    The kernel then makes the processes of the unit wait for the disk, whatever its file system: the processes of all
+    pods, including kubeadm's etcd, or of one service. Reads from the page cache and writes to it stay fast until it
+    is full. Other units keep the full speed of the disk. Limits that the unit's own files set for other disks stay.
+    The action is refused if the path is not on a single disk with a device: on Btrfs, ZFS, RAID and network file
+    systems. Reads from the start of the disk that bypass the page cache prove the limit. The limit for writes is read
+    back but not measured.
     """,
     example="{name: slow-disk, action: disk-slow, target: victim, with: {rate: 500k, iops: 50}}",
     params=Params,

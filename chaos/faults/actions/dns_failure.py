@@ -49,9 +49,9 @@ _EARLY = -150  # before destination NAT: the DNS of a cluster may listen on anot
 class Params(Model):
     """Whose lookups fail, and how."""
 
-    name: DnsName = Field(_NAME, description="a name that the node's DNS server knows; looking it up proves the fault")
-    how: Literal["drop", "reject"] = Field("drop", description="lookups time out, or fail at once")
-    traffic: Literal["host", "pods", "all"] = Field("all", description="whose lookups")
+    name: DnsName = Field(_NAME, description="A name that the node's DNS server knows. Looking it up proves the fault.")
+    how: Literal["drop", "reject"] = Field("drop", description="Whether lookups time out or fail at once.")
+    traffic: Literal["host", "pods", "all"] = Field("all", description="Whose lookups fail.")
     duration: RulesEnd = None
 
 
@@ -178,20 +178,17 @@ def _program(state: LookupState) -> Program:
 
 ACTION = Action(
     name="dns-failure",
-    summary="make lookups of names fail on a node and in its pods",
+    summary="make DNS lookups fail on a node and in its pods",
     description="""
-    Drops or rejects packets to port 53, UDP and TCP, of the host and its pods, in the nft table ``inet nodefall``.
+    Drops or rejects the packets that the host and its pods send to port 53 over UDP and TCP, including packets to a
+    cache on the node (systemd-resolved, NodeLocal DNSCache). The rules are in the nft table ``inet nodefall``. Names
+    in /etc/hosts still resolve, and so do names that a program remembers or looks up over TLS or HTTPS.
 
-    Also those to a cache on the node (systemd-resolved, NodeLocal DNSCache). Names in /etc/hosts are still resolved, as
-    are those that a program remembers, and those asked over TLS or HTTPS.
-
-    Pods are recognized by the Node's podCIDRs, so that other nodes may still ask a DNS server in a pod of this one.
-    Without podCIDRs, and where a pod of the node has an address outside of them (Amazon's, Calico's and Cilium's
-    address management do not use them), by the kind of the interface that their packets come from, veth or bridge,
-    but for those through which the node reaches other nodes.
-
-    ``drop`` slows down what looks up a name before it goes on: sudo, for one, if the host's own name is not in
-    /etc/hosts.
+    nodefall recognizes pods by the podCIDRs of the Node, so other nodes can still reach a DNS server in a pod of this
+    node. Without podCIDRs, or if a pod has an address outside of them (as with the address management of Amazon,
+    Calico and Cilium), it recognizes pods by the kind of the interface from which their packets come: veth or bridge,
+    except interfaces that lead to other nodes. ``drop`` slows down every program that looks up a name first, such as
+    sudo if the host's own name is not in /etc/hosts.
     """,
     example="{name: nameless, action: dns-failure, target: victim, with: {duration: 100s}}",
     params=Params,

@@ -65,7 +65,7 @@ class Params(Model):
 
     duration: DurationText | None = Field(
         None,
-        description="when it ends by itself, from 1m; at the latest when maxDuration is over, which is the default",
+        description="When the fault ends by itself, at least 1m. By default, and at the latest, at maxDuration.",
     )
 
     @field_validator("duration")
@@ -200,20 +200,22 @@ ACTION = Action(
     name="etcd-leader-kill",
     summary="kill the etcd member that is the leader, and keep it from starting for a while",
     description="""
-    Kill kubeadm's etcd member on a node that is the leader, and keep the kubelet from starting it again.
+    Kills kubeadm's etcd member on the node that is the leader, and keeps the kubelet from starting it again.
 
-    /dev/null is mounted over the manifest of the static pod, which no kubelet takes for one (pkg/kubelet/config/file.go
-    extractFromDir), and the container is killed until the kubelet, which lists manifests every 20 s, has let go of it.
-    With SIGKILL: a leader that is asked to end hands over before (etcd, EtcdServer.Stop). The file is neither moved nor
-    written, and a boot ends the fault. Undo removes the mount; the kubelet starts etcd within 20 s.
+    /dev/null is mounted over the manifest of the static pod, which no kubelet takes for one
+    (pkg/kubelet/config/file.go extractFromDir), and the container is killed until the kubelet, which lists manifests
+    every 20 s, has let go of it. It uses SIGKILL, because a leader that is asked to stop hands over first (etcd,
+    EtcdServer.Stop). The file is neither moved nor changed, and a boot ends the fault. Undo removes the mount, and
+    the kubelet starts etcd within 20 s.
 
-    Who leads is known only when the run is planned: name the node in the target. It is refused on a node that is not
-    the leader, and where the voting members that are healthy without it would be no majority; on k3s, RKE2 and with an
-    external etcd, which have no such manifest; and without crictl. An API server of kubeadm uses only the etcd on
-    the same node: that of the target is lost too, and with it the Node where its kubelet uses no other API server
-    (ControlPlaneKubeletLocalMode). A load balancer sends its clients to others only if it checks a path that fails
-    without etcd, as /livez does (apiserver, addEtcdHealthEndpoint); else their Nodes become Unknown. Proven is that
-    the member has ended; that another one leads is for the experiment to find.
+    The leader is known only when the run is planned, so name the node in the target. The action is refused on a node
+    that is not the leader, and if the healthy voting members without it would not be a majority. It is also refused
+    on k3s, RKE2 and with an external etcd, which have no such manifest, and without crictl. An API server of kubeadm
+    uses only the etcd on its own node. Therefore the API server of the target fails, too, and so does the Node if its
+    kubelet uses no other API server (ControlPlaneKubeletLocalMode). A load balancer sends its clients to other API
+    servers only if it checks a path that fails without etcd, such as /livez (apiserver, addEtcdHealthEndpoint).
+    Otherwise the Nodes of its clients become Unknown. The proof shows that the member has ended. Whether another
+    member leads is a question for the experiment.
     """,
     example="{name: leader-lost, action: etcd-leader-kill, target: victim, with: {duration: 90s}}",
     params=Params,

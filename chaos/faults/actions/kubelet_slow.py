@@ -41,7 +41,9 @@ _RESTORE_SCRIPT = 'rm --force "$1" && systemctl daemon-reload'
 class Params(Model):
     """How slow, and for how long."""
 
-    percent: float = Field(_DEFAULT, ge=0.1, le=100, description="of one CPU")
+    percent: float = Field(
+        _DEFAULT, ge=0.1, le=100, description="The share of one CPU that the kubelet may use, in percent."
+    )
     duration: Ends = None
 
 
@@ -126,12 +128,12 @@ def _program(state: SlowState) -> Program:
 
 ACTION = Action(
     name="kubelet-slow",
-    summary="limit the kubelet to a small share of a CPU: it works, and late",
+    summary="limit the kubelet to a small share of a CPU, so that it works late",
     description="""
-    ``systemctl set-property --runtime CPUQuota`` of the unit that runs the kubelet; its cgroup alone is limited.
-
-    Undo removes that file and reloads systemd, so that a quota of the unit's own files is in force again. On k3s and
-    RKE2 the unit includes the container runtime, and on servers the control plane.
+    Sets CPUQuota of the unit that runs the kubelet with ``systemctl set-property --runtime``. Only the cgroup of that
+    unit is limited. Undo removes the file that systemd wrote and reloads systemd, so that a quota in the unit's own
+    files applies again. On k3s and RKE2 the unit includes the container runtime, and on servers also the control
+    plane.
     """,
     example="{name: slow, action: kubelet-slow, target: victim, with: {percent: 1}}",
     params=Params,

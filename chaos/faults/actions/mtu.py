@@ -32,8 +32,10 @@ _SMALLEST, _LARGEST = 576, 9000
 class Params(PeerParams):
     """Which packets vanish."""
 
-    size: int = Field(1280, ge=_SMALLEST, le=_LARGEST, description="bytes of the largest packet that passes")
-    traffic: Literal["host", "pods", "all"] = Field("all", description="whose packets")
+    size: int = Field(
+        1280, ge=_SMALLEST, le=_LARGEST, description="The size of the largest packet that passes, in bytes."
+    )
+    traffic: Literal["host", "pods", "all"] = Field("all", description="Whose packets are dropped.")
     duration: RulesEnd = None
 
 
@@ -98,11 +100,11 @@ ACTION = Action(
     ),
     description="""
     Drops packets of more than ``size`` bytes between the node and peers, in the nft table ``inet nodefall``, without
-    a message: a black hole for path MTU discovery, as a tunnel with a smaller MTU whose ICMP messages are filtered.
-
-    Small packets pass, so connections are made, and hang as soon as one side sends more; a TLS certificate suffices.
-    TCP packets are dropped as the kernel handles them, several in one (GSO, GRO): also those of a sender that has
-    already turned to smaller ones. nodefall's own connection is exempt. In the lab only pings are dropped.
+    a message. This is a black hole for path MTU discovery, like a tunnel with a smaller MTU whose ICMP messages are
+    filtered. Small packets pass, so connections are established, but they hang as soon as one side sends more, for
+    example a TLS certificate. The kernel handles several TCP packets as one (GSO, GRO), so packets are also dropped
+    if the sender already uses a smaller size. nodefall's own connection is exempt. In the lab, only pings are
+    dropped.
     """,
     example="{name: black-hole, action: mtu, target: victim, with: {size: 1280, duration: 100s}}",
     params=Params,

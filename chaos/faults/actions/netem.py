@@ -24,9 +24,13 @@ _MIN_QUEUE, _QUEUE_SECONDS = 50_000, 0.4  # bytes, seconds at the rate
 class LatencyParams(NetemParams):
     """How much later the packets leave, or arrive."""
 
-    delay: DurationText = Field(description="of each packet, as 200ms")
-    jitter: DurationText | None = Field(None, description="by how much the delay varies; packets then overtake others")
-    distribution: Literal["uniform", "normal"] | None = Field(None, description="of the jitter; default uniform")
+    delay: DurationText = Field(description="The delay of each packet, such as 200ms.")
+    jitter: DurationText | None = Field(
+        None, description="How much the delay varies. Packets may then overtake each other."
+    )
+    distribution: Literal["uniform", "normal"] | None = Field(
+        None, description="The distribution of the jitter. By default, uniform."
+    )
 
     @model_validator(mode="after")
     def _validate_delay(self) -> Self:
@@ -60,12 +64,9 @@ LATENCY = packet_action(
     name="latency",
     summary="delay a node's packets to or from the control plane, other nodes, zones or networks",
     description="""
-    Delays packets of the host and its pods, by netem. nodefall's own connection is exempt. With ``direction: both``
-    round trips take twice the delay longer.
-
-    A slow API server, as nodes see it, is this on all nodes, ``from: control-plane``; there is no other action for it.
-
-    A multi-queue interface has one queue meanwhile, which costs throughput.
+    Delays packets of the host and its pods with netem. nodefall's own connection is exempt. With ``direction: both``,
+    round trips take twice the delay longer. To simulate a slow API server, use this action on all nodes with ``from:
+    control-plane``. A multi-queue interface has only one queue in the meantime, which costs throughput.
     """,
     example="{name: slow, action: latency, target: victim, with: {delay: 200ms, jitter: 20ms, duration: 100s}}",
 )
@@ -74,7 +75,9 @@ LATENCY = packet_action(
 class LossParams(NetemParams):
     """How many packets are dropped."""
 
-    percent: float = Field(ge=1, le=99, description="of packets, each by chance; use partition for all of them")
+    percent: float = Field(
+        ge=1, le=99, description="The percentage of packets that are lost at random. Use partition to drop all of them."
+    )
 
 
 PACKET_LOSS = packet_action(
@@ -86,12 +89,11 @@ PACKET_LOSS = packet_action(
     name="packet-loss",
     summary="drop some of a node's packets to or from the control plane, other nodes, zones or networks",
     description="""
-    Drops packets of the host and its pods at random, by netem. nodefall's own connection is exempt.
+    Drops packets of the host and its pods at random with netem. nodefall's own connection is exempt.
 
-    TCP repeats what is lost, after 0.2 s and then twice as long each time (tcp(7)), so only about 8 losses in a row
-    make a Lease 40 s late: at 30 % a node stays Ready, from about 60 % on it becomes Unknown now and then.
-
-    A multi-queue interface has one queue meanwhile, which costs throughput.
+    TCP repeats lost packets after 0.2 s, and then after twice as long each time (tcp(7)). Therefore only about 8
+    losses in a row make a Lease 40 s late. With 30 % loss a node stays Ready; from about 60 % on, it sometimes
+    becomes Unknown. A multi-queue interface has only one queue in the meantime, which costs throughput.
     """,
     example="{name: lossy, action: packet-loss, target: victim, with: {percent: 30, duration: 100s}}",
 )
@@ -100,7 +102,7 @@ PACKET_LOSS = packet_action(
 class CorruptParams(NetemParams):
     """How many packets are changed."""
 
-    percent: float = Field(ge=1, le=99, description="of packets, each by chance, in which one bit is flipped")
+    percent: float = Field(ge=1, le=99, description="The percentage of packets in which a bit is flipped at random.")
 
     @model_validator(mode="after")
     def _validate_direction(self) -> Self:
@@ -119,15 +121,14 @@ PACKET_CORRUPT = packet_action(
     name="packet-corrupt",
     summary="flip a bit in some of a node's packets to the control plane, other nodes, zones or networks",
     description="""
-    Flips a random bit in packets of the host and its pods, by netem, after their checksums were made. nodefall's own
-    connection is exempt.
+    Flips a random bit in packets of the host and its pods with netem, after the checksums were computed. nodefall's
+    own connection is exempt.
 
-    Only outbound packets: inbound ones are changed after the network card has verified them, and programs would get
-    wrong data.
-
-    Who receives such a packet discards it by a wrong checksum, so it is lost, but on the way it costs what others do.
-    Pings prove it: some are lost though netem drops none. A bit of the sender's MAC address, which is not checked, does
-    no harm: about 6 % of pings. The checksums of TCP, UDP and IP find one flipped bit always.
+    The action changes only outbound packets. Inbound packets would be changed after the network card has verified
+    them, and programs would get wrong data. The receiver discards such a packet because of its wrong checksum, so the
+    packet is lost but still costs bandwidth. Pings prove the fault: some are lost although netem drops none. For
+    about 6 % of pings, the flipped bit is in the sender's MAC address, which no one checks, and does no harm. The
+    checksums of TCP, UDP and IP always find a single flipped bit.
     """,
     example="{name: corrupt, action: packet-corrupt, target: victim, with: {percent: 30, duration: 100s}}",
 )
@@ -136,7 +137,7 @@ PACKET_CORRUPT = packet_action(
 class DuplicateParams(NetemParams):
     """How many packets are sent twice."""
 
-    percent: float = Field(ge=1, le=100, description="of packets, each by chance")
+    percent: float = Field(ge=1, le=100, description="The percentage of packets that are duplicated at random.")
 
 
 PACKET_DUPLICATE = packet_action(
@@ -148,9 +149,8 @@ PACKET_DUPLICATE = packet_action(
     name="packet-duplicate",
     summary="duplicate some of a node's packets to or from the control plane, other nodes, zones or networks",
     description="""
-    Sends packets of the host and its pods twice, by netem. nodefall's own connection is exempt.
-
-    TCP discards what it has already received; what uses UDP (DNS, QUIC, VXLAN) must do so itself.
+    Sends packets of the host and its pods twice with netem. nodefall's own connection is exempt. TCP discards
+    duplicates. Protocols over UDP (DNS, QUIC, VXLAN) must do so themselves.
     """,
     example="{name: twice, action: packet-duplicate, target: victim, with: {percent: 30, duration: 100s}}",
 )
@@ -159,7 +159,9 @@ PACKET_DUPLICATE = packet_action(
 class RateParams(NetemParams):
     """How much passes in a second."""
 
-    rate: str = Field(description="of all these packets together, from 64kbit to 100mbit a second, as 1mbit")
+    rate: str = Field(
+        description="The rate of all these packets together, from 64kbit to 100mbit per second, such as 1mbit."
+    )
 
     @field_validator("rate")
     @classmethod
@@ -197,11 +199,10 @@ BANDWIDTH = packet_action(
     name="bandwidth",
     summary="limit the rate of a node's packets to or from the control plane, other nodes, zones or networks",
     description="""
-    Lets at most ``rate`` pass between host or pods and the peers, by tbf. nodefall's own connection is exempt.
-
-    What is sent faster waits in a queue of 50 kB, or of 0.4 s if that is more, and is dropped when it is full. Several
-    peers share the rate; with ``direction: both`` each direction has it. Proven by 25 pings of 1400 bytes at once, of
-    which the last has to wait for the others.
+    Limits the traffic between the host or its pods and the peers to ``rate`` with tbf. nodefall's own connection is
+    exempt. Packets that are sent faster wait in a queue of 50 kB or 0.4 s, whichever is larger, and are dropped when
+    the queue is full. All peers share the rate. With ``direction: both``, each direction has its own limit. The proof
+    sends 25 pings of 1400 bytes at once, so that the last ping has to wait for the others.
     """,
     example="{name: narrow, action: bandwidth, target: victim, with: {rate: 1mbit, duration: 100s}}",
 )

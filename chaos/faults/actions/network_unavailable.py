@@ -74,7 +74,8 @@ ACTION = Action(
     name="network-unavailable",
     summary="set the node's condition NetworkUnavailable=True, as if its network were not configured",
     description="""
-    Only the condition: no packet is dropped. The kubelet does not change it; a network plugin may correct it.
+    Only the condition changes; no packet is dropped. The kubelet does not touch the condition, but a network plugin
+    may correct it.
     """,
     example="{name: say, action: network-unavailable, target: victim}",
     params=NoParams,

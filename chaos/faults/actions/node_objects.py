@@ -55,9 +55,9 @@ _ANSWERS = (201, 409, 422)  # created, the name is taken, the name is invalid
 class CreateParams(Model):
     """Name of the Node, which must not exist in the cluster, unless the API server is to refuse it."""
 
-    node: str = Field("nodefall-nowhere", pattern=f"^{_ANY_NAME}$", description="name of the Node")
+    node: str = Field("nodefall-nowhere", pattern=f"^{_ANY_NAME}$", description="The name of the Node.")
     refused: Flag = Field(
-        False, description="the name is taken or invalid: any answer of the API server proves the step"
+        False, description="The name is taken or invalid, so any answer of the API server proves the step."
     )
 
     @model_validator(mode="after")
@@ -112,8 +112,8 @@ CREATE_NODE = Action(
     name="create-node",
     summary="create a Node object that has no kubelet",
     description="""
-    As kubectl create. DaemonSet pods may be created for the Node, and are removed some time after it. Undo deletes
-    the Node only if the step created it.
+    Works like kubectl create. The DaemonSet controller may create pods for the Node, which are removed some time
+    after the Node. Undo deletes the Node only if the step created it.
     """,
     example="{name: invent, action: create-node}",
     params=CreateParams,
@@ -134,7 +134,7 @@ class DeleteParams(Model):
     """Whether the machine is off, so that no command can be sent to it."""
 
     machine: Literal["on", "off"] = Field(
-        "on", description="off: no timer is armed and nothing is restarted there; its kubelet registers when it boots"
+        "on", description="off: the machine is off. No timer is armed there, and its kubelet registers when it boots."
     )
 
 
@@ -203,8 +203,9 @@ DELETE_NODE = Action(
     name="delete-node",
     summary="delete the Node object; the kubelet keeps running and does not register again by itself",
     description="""
-    A kubelet registers once per process (facts 11), so undo restarts it, then restores labels, taints and cordon;
-    uid and age are new. Pod GC removes the node's pods 40 s to 80 s after the deletion.
+    A kubelet registers once per process (facts 11). Therefore undo restarts the kubelet, and then restores labels,
+    taints and cordon. The uid and the age of the Node are new. Pod GC removes the node's pods 40 s to 80 s after the
+    deletion.
     """,
     example="{name: delete, action: delete-node, target: victim}",
     params=DeleteParams,

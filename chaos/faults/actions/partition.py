@@ -28,11 +28,17 @@ class Params(Model):
     from_: Literal["control-plane", "nodes", "other-zones", "everything-but-us", "cidr", "port"] = Field(
         "control-plane", alias="from", description=FROM
     )
-    cidrs: list[Network] = Field([], description="with from: cidr; networks of either family")
-    ports: list[int] = Field([], description="with from: port; destination ports of TCP and UDP")
-    families: list[Literal["ipv4", "ipv6"]] | None = Field(None, description="only to match recordings of others")
-    direction: Literal["both", "in", "out"] | None = Field(None, description="as the node sees it; default both")
-    traffic: Literal["host", "pods", "all"] | None = Field(None, description="whose traffic; default all")
+    cidrs: list[Network] = Field([], description="With from: cidr, the networks, IPv4 or IPv6.")
+    ports: list[int] = Field([], description="With from: port, the destination ports of TCP and UDP.")
+    families: list[Literal["ipv4", "ipv6"]] | None = Field(
+        None, description="The IP families. Needed only to match recordings of other tools."
+    )
+    direction: Literal["both", "in", "out"] | None = Field(
+        None, description="The direction as seen from the node. By default, both."
+    )
+    traffic: Literal["host", "pods", "all"] | None = Field(
+        None, description="Whose traffic is cut. By default, all traffic."
+    )
     duration: RulesEnd = None
 
     @field_validator("ports")

@@ -121,7 +121,8 @@ FORCE_DELETE_POD = _pod_action(
     name="force-delete-pod",
     summary="delete pods of the node with grace period 0: their containers may still run",
     description="""
-    Grace period 0: the containers may keep running, unseen by the API, beside their replacement (facts 10).
+    With grace period 0, the containers may keep running beside their replacement, and the API does not show them
+    (facts 10).
     """,
     example="{name: force, action: force-delete-pod, target: victim, with: {namespace: default, selector: app=agent}}",
 )
@@ -133,7 +134,7 @@ EVICT_POD = _pod_action(
     name="evict-pod",
     summary="evict pods of the node through the eviction API, as a drain does",
     description="""
-    The eviction API checks the pods' disruption budgets. A refusal is recorded as a result; only drain retries.
+    The eviction API checks the disruption budgets of the pods. A refusal is recorded as a result. Only drain retries.
     """,
     example="{name: evict, action: evict-pod, target: victim, with: {namespace: default, selector: app=agent}}",
 )
@@ -156,8 +157,8 @@ MARK_DISRUPTION = _pod_action(
     name="mark-disruption",
     summary="set DisruptionTarget=True on pods of the node, which keep running",
     description="""
-    What remains of an eviction without its deletion, as when the API server crashes between the two. The disruption
-    controller removes the condition after 2 min (pkg/controller/disruption/disruption.go,
+    Simulates an eviction that lost its deletion, for example because the API server crashed between the two. The
+    disruption controller removes the condition after 2 min (pkg/controller/disruption/disruption.go,
     nonTerminatingPodHasStaleDisruptionCondition).
     """,
     example="{name: mark, action: mark-disruption, target: victim, with: {namespace: workload, name: held}}",

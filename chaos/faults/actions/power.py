@@ -38,8 +38,12 @@ _GOES_DOWN = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
 class PoweroffParams(Model):
     """How the machine goes down, and how one without a power control starts again."""
 
-    force: Flag = Field(False, description="bypass logind (--force twice): locks are ignored, services are not stopped")
-    wake: DurationText = Field("4m", description="without a power control: when the clock (RTC) wakes the machine")
+    force: Flag = Field(
+        False, description="Bypass logind (--force twice). Locks are ignored and services are not stopped."
+    )
+    wake: DurationText = Field(
+        "4m", description="When the hardware clock (RTC) wakes a machine that has no power control."
+    )
 
 
 class PoweroffState(Struct, frozen=True):
@@ -89,7 +93,7 @@ POWEROFF = Action(
     name="poweroff",
     summary="power the machine off through logind (graceful if the kubelet holds its lock)",
     description="""
-    ``systemctl poweroff``; never ``poweroff`` itself, which bypassed logind before systemd 251.
+    Runs ``systemctl poweroff``, and never ``poweroff``, which bypassed logind before systemd 251.
 
     Without a power control, the alarm of the host's real-time clock wakes the machine.
     """,
@@ -134,10 +138,9 @@ POWER_BUTTON = Action(
     name="power-button",
     summary="press the power button: a shutdown that the power control asks for (ACPI soft off)",
     description="""
-    A press of the power button, which logind answers with a shutdown that honours delay locks such as the kubelet's.
-
-    Refused where logind does something else (logind.conf, HandlePowerKey). Some power controls ask an agent of the
-    guest instead, and some cut the power when the guest takes too long: see docs/power.md.
+    Presses the power button. logind answers with a shutdown that honors delay locks such as the kubelet's. The action
+    is refused if logind is configured to do something else (logind.conf, HandlePowerKey). Some power controls ask an
+    agent in the guest instead, and some cut the power if the guest takes too long: see docs/power.md.
     """,
     example="{name: press, action: power-button, target: victim}",
     params=NoParams,
@@ -156,7 +159,7 @@ class PowerCutParams(Model):
     """How the power is cut."""
 
     how: Literal["power-control", "sysrq"] = Field(
-        "power-control", description="off by the power control, or by the kernel itself (SysRq o)"
+        "power-control", description="Whether the power control or the kernel (SysRq o) cuts the power."
     )
 
 
@@ -188,9 +191,8 @@ POWER_CUT = Action(
     name="power-cut",
     summary="cut the power, without any shutdown",
     description="""
-    Off at once, as when the power cord is pulled; nothing more is written to disk.
-
-    SysRq ``o`` is refused on a shared kernel. Either way the power control is needed to power the machine on again.
+    The machine is off at once, as if the power cord were pulled, and writes nothing more to its disk. SysRq ``o`` is
+    refused on a shared kernel. In both cases the power control is needed to power the machine on again.
     """,
     example="{name: cut, action: power-cut, target: victim}",
     params=PowerCutParams,

@@ -108,9 +108,9 @@ ACTION = Action(
     name="power-on",
     summary="power the machine on with its power control",
     description="""
-    The power control's ``on``; no command is sent to the host, which cannot respond.
-
-    A machine that is still going down ignores it, so the step waits until the machine is off, or up without a shutdown.
+    Sends ``on`` to the power control and no command to the host, which cannot respond. A machine that is still
+    shutting down ignores ``on``. Therefore the step waits until the machine is off, or up with no shutdown in
+    progress.
     """,
     example="{name: power-on, action: power-on, target: victim, after: power-off + 90s}",
     params=NoParams,

@@ -52,15 +52,20 @@ class Params(Model):
     """How much CPU, and which priority."""
 
     cpu: str | None = Field(
-        None, pattern=r"^\d+(\.\d+)?m?$", description="the pod's request; 1m more than what is free if left out"
+        None,
+        pattern=r"^\d+(\.\d+)?m?$",
+        description="The CPU request of the pod. By default, 1m more than the node has free.",
     )
     by: Literal["scheduler", "kubelet"] = Field(
-        "scheduler", description="what preempts the others; kubelet: for a critical pod, bound to the node at creation"
+        "scheduler", description="Who preempts. kubelet: a critical pod is bound to the node when it is created."
     )
     priority: int = Field(
-        1000, ge=1, le=1_000_000_000, description="by the scheduler: pods of a lower priority are preempted"
+        1000,
+        ge=1,
+        le=1_000_000_000,
+        description="With by: scheduler, the priority of the pod. Pods with a lower priority are preempted.",
     )
-    namespace: Namespace = Field("default", description="where the pod is created")
+    namespace: Namespace = Field("default", description="The namespace in which the pod is created.")
     image: Image = "busybox:1.36"
 
 
@@ -233,8 +238,8 @@ ACTION = Action(
     name="preempt",
     summary="create a pod of high priority for which the scheduler, or the kubelet, must preempt others on the node",
     description="""
-    Creates a PriorityClass and a pod of it that fits only this node, or a critical pod that the kubelet must admit.
-    Undo deletes them; the preempted pods are replaced by their controllers, those without a controller are lost.
+    Creates a PriorityClass and a pod with this class that fits only this node, or a critical pod that the kubelet
+    must admit. Undo deletes them. Controllers replace the preempted pods; pods without a controller are lost.
     """,
     example="{name: preempt, action: preempt, target: victim}",
     params=Params,

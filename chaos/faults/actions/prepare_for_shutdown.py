@@ -39,7 +39,7 @@ _LOCK_GRACE_SECONDS = 15.0  # beyond the grace period, in which a kubelet takes 
 class Params(Model):
     """The signal's boolean."""
 
-    active: Flag = Field(description="true announces a shutdown, false cancels it")
+    active: Flag = Field(description="true announces a shutdown. false cancels it.")
 
 
 def _emit(active: bool) -> HostCommand:
@@ -111,7 +111,8 @@ ACTION = Action(
     name="prepare-for-shutdown",
     summary="send the kubelet logind's signal that a shutdown begins (active: true) or is cancelled (false)",
     description="""
-    Refused on nodes with static pods: once terminated they do not start again until the kubelet restarts.
+    The action is refused on nodes with static pods, because terminated static pods do not start again until the
+    kubelet restarts.
     """,
     example="{name: announce, action: prepare-for-shutdown, target: victim, with: {active: true}}",
     params=Params,

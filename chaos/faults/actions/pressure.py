@@ -64,10 +64,10 @@ MEMORY_PRESSURE = Action(
     name="memory-pressure",
     summary="take the host's memory until the kubelet reports MemoryPressure",
     description="""
-    A unit of PID 1 uses memory until half of the kubelet's threshold is left, at most what was available before.
-
-    Pods are evicted. If the kernel still runs out of memory, its OOM killer ends that unit first (OOMScoreAdjust=1000);
-    other processes may be slow before that, as their files are read again. Refused with swap, which would fill first.
+    A unit of systemd takes memory until half of the kubelet's threshold is left, but never more than was available.
+    Pods are evicted. If the kernel still runs out of memory, its OOM killer ends this unit first
+    (OOMScoreAdjust=1000). Other processes may be slow before that, because their files must be read again. The action
+    is refused on a host with swap, which would fill first.
     """,
     example="{name: fill, action: memory-pressure, target: victim, with: {duration: 5m}}",
     params=DurationParams,
@@ -131,10 +131,9 @@ PID_PRESSURE = Action(
     name="pid-pressure",
     summary="use process IDs up until the kubelet reports PIDPressure",
     description="""
-    A unit of PID 1 starts sleeping processes, up to its TasksMax.
-
-    The kubelet has no threshold for process IDs by default (evictionHard pid.available). Evicting pods frees few of
-    them, so the kubelet may evict one pod after another.
+    A unit of systemd starts sleeping processes, up to its TasksMax. By default the kubelet has no threshold for
+    process IDs (evictionHard pid.available). Evicting pods frees few process IDs, so the kubelet may evict one pod
+    after another.
     """,
     example="{name: fill, action: pid-pressure, target: victim, with: {duration: 5m}}",
     params=DurationParams,
@@ -183,7 +182,8 @@ DISK_PRESSURE = Action(
     name="disk-pressure",
     summary="fill the kubelet's file system until the kubelet reports DiskPressure",
     description="""
-    An unlinked file fills the file system of the kubelet's directory (nodefs) to half of its eviction threshold.
+    An unlinked file fills the file system of the kubelet's directory (nodefs) until half of the eviction threshold is
+    left.
 
     The kubelet evicts pods and deletes images and dead containers, which undo does not restore.
     Other writers to this file system have only the remaining half.

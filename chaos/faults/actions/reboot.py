@@ -40,9 +40,8 @@ REBOOT = Action(
     name="reboot",
     summary="reboot the machine through logind (graceful if the kubelet holds its lock)",
     description="""
-    ``systemctl reboot``: delay locks are honoured, and the machine boots without power control.
-
-    A container is started again by its restart policy.
+    Runs ``systemctl reboot``. Delay locks are honored, and the machine boots without a power control. The restart
+    policy of a container starts it again.
     """,
     example="{name: reboot, action: reboot, target: victim}",
     params=NoParams,
@@ -59,7 +58,8 @@ HARD_REBOOT = Action(
     name="hard-reboot",
     summary="reboot the machine at once, without any shutdown",
     description="""
-    ``systemctl reboot --force --force``. A reboot within the node monitor grace period changes no condition.
+    Runs ``systemctl reboot --force --force``. A reboot that takes less than the node monitor grace period changes no
+    condition.
     """,
     example="{name: reboot, action: hard-reboot, target: victim}",
     params=NoParams,
@@ -115,7 +115,7 @@ KERNEL_CRASH = Action(
     name="kernel-crash",
     summary="crash the kernel (SysRq c)",
     description="""
-    SysRq ``c``. Refused on a shared kernel; kdump, where it is configured, delays the boot.
+    Sends SysRq ``c``. The action is refused on a shared kernel. If kdump is configured, it delays the boot.
 
     The machine must boot again by itself (kernel.panic, which the kubelet sets to 10 by default): only the new boot
     proves the crash. Undo resets a machine that hangs through its power control.

@@ -83,7 +83,7 @@ class ScheduleParams(Model):
 
     in_: Annotated[DurationText, AfterValidator(_validate_whole_minutes)] = Field("60s", alias="in")
     fires: Flag = Field(
-        False, description="let it happen: do not arm a failsafe timer on the host that cancels it in time"
+        False, description="Let the shutdown happen: arm no failsafe timer that would cancel it in time."
     )
 
 
@@ -134,7 +134,7 @@ SCHEDULE_SHUTDOWN = Action(
     name="schedule-shutdown",
     summary="schedule a power-off; unless fires is true, the host cancels it 5 s before",
     description="""
-    ``shutdown -P +N``, after arming a timer of PID 1 that cancels the shutdown if nodefall does not.
+    Runs ``shutdown -P +N``, after arming a systemd timer that cancels the shutdown if nodefall does not.
     """,
     example="{name: schedule, action: schedule-shutdown, target: victim, with: {in: 60s}}",
     params=ScheduleParams,
@@ -203,8 +203,8 @@ CANCEL_SHUTDOWN = Action(
     name="cancel-shutdown",
     summary="cancel a scheduled shutdown",
     description="""
-    ``shutdown -c``. Inside the inhibitor window systemd before 257 answers 0 and still goes down. Proven when
-    /run/nologin, by which logind refuses logins before a shutdown, is gone too.
+    Runs ``shutdown -c``. While logind waits for locks, systemd before 257 exits with 0 and still shuts down. The step
+    is proven once /run/nologin is gone, too, with which logind refuses logins before a shutdown.
     """,
     example="{name: cancel, action: cancel-shutdown, target: victim, after: schedule + 20s}",
     params=NoParams,
@@ -243,7 +243,7 @@ def _prepare_in_flight(target: Target, _: NoParams) -> KubeletState:
 CANCEL_SHUTDOWN_IN_FLIGHT = Action(
     name="cancel-shutdown-in-flight",
     summary="cancel a shutdown that has begun and waits for locks (systemd 257 and later)",
-    description="``shutdown -c`` while logind waits for locks. Undo restarts a kubelet that missed the cancellation.",
+    description="Runs ``shutdown -c`` while logind waits for locks. Undo restarts a kubelet that missed it.",
     example="{name: cancel, action: cancel-shutdown-in-flight, target: victim, after: power-off + 4s}",
     params=NoParams,
     state=KubeletState,

@@ -127,12 +127,11 @@ def _program(state: SwapState) -> Program:
 
 ACTION = Action(
     name="swap-off",
-    summary="turn the host's swap off: what was swapped out must fit into its memory",
+    summary="turn the host's swap off, so that swapped-out pages must fit into memory",
     description="""
-    ``swapoff`` of every device and file in /proc/swaps. Undo turns on exactly those, with their priorities.
-
-    Refused on a host without swap, in a container, and where what is swapped out takes more than 80 % of the available
-    memory. If memory runs out later, the kubelet evicts pods, or the kernel kills processes.
+    Runs ``swapoff`` for every device and file in /proc/swaps. Undo turns on exactly these, with their priorities. The
+    action is refused on a host without swap, in a container, and if the swapped-out pages would take more than 80 %
+    of the available memory. If memory runs out later, the kubelet evicts pods, or the kernel kills processes.
     """,
     example="{name: no-swap, action: swap-off, target: victim, with: {duration: 5m}}",
     params=DurationParams,

@@ -103,7 +103,9 @@ class UntaintParams(Model):
     """Which taints."""
 
     key: LabelKey
-    effect: _Effect | None = Field(None, description="only this one; all effects of the key if left out")
+    effect: _Effect | None = Field(
+        None, description="The effect of the taint to remove. By default, all effects of the key."
+    )
 
 
 def _check_untainted(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -159,7 +161,9 @@ UNTAINT = Action(
 class OutOfServiceParams(Model):
     """NoExecute also evicts the pods; NoSchedule only affects pods that are terminating already (facts 6)."""
 
-    effect: Literal["NoExecute", "NoSchedule"] = Field("NoExecute", description="NoExecute evicts the pods as well")
+    effect: Literal["NoExecute", "NoSchedule"] = Field(
+        "NoExecute", description="The effect of the taint. NoExecute also evicts the pods."
+    )
 
 
 def _check_out_of_service(timeline: Timeline, step: StepRun) -> ProofResult:
@@ -205,9 +209,9 @@ OUT_OF_SERVICE = Action(
     name="out-of-service",
     summary="declare a machine that is off out of service, so that its pods and volumes move",
     description="""
-    Only while the power control reports that the machine is off and the node is not Ready: on a running node volumes
-    would be detached under its pods. Undo removes the taint when the node is back, as Kubernetes documents it. An
-    experiment with a ``power-on`` needs a separate ``untaint`` step, before it or after it.
+    The action works only while the power control reports that the machine is off and the node is not Ready. On a
+    running node, volumes would be detached while pods use them. Undo removes the taint when the node is back, as
+    Kubernetes documents it. An experiment with a ``power-on`` needs a separate ``untaint`` step before or after it.
     """,
     example="{name: declare, action: out-of-service, target: victim}",
     params=OutOfServiceParams,

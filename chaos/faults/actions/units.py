@@ -55,8 +55,8 @@ KUBELET_STOP = Action(
     name="kubelet-stop",
     summary="stop the kubelet; its containers keep running unreported",
     description="""
-    ``systemctl stop`` of the unit that runs the kubelet; on servers of k3s and rke2, and controllers of k0s, that
-    includes the control plane.
+    Runs ``systemctl stop`` for the unit that runs the kubelet. On servers of k3s and rke2, and on controllers of k0s,
+    the unit includes the control plane.
     """,
     example="{name: stop, action: kubelet-stop, target: victim}",
     params=NoParams,
@@ -75,7 +75,7 @@ KUBELET_STOP = Action(
 KUBELET_START = Action(
     name="kubelet-start",
     summary="start the kubelet",
-    description="``systemctl start``; no effect on a kubelet that runs.",
+    description="Runs ``systemctl start``. It has no effect on a running kubelet.",
     example="{name: start, action: kubelet-start, target: victim, after: stop + 60s}",
     params=NoParams,
     state=KubeletState,
@@ -106,7 +106,7 @@ RUNTIME_STOP = Action(
     name="runtime-stop",
     summary="stop the container runtime; containers keep running",
     description="""
-    Ready turns False 30 s later ("container runtime is down"); pods can neither start nor terminate.
+    Ready becomes False 30 s later ("container runtime is down"). Pods can neither start nor terminate.
     """,
     example="{name: stop, action: runtime-stop, target: victim}",
     params=NoParams,
@@ -153,10 +153,9 @@ KUBELET_FREEZE = Action(
     name="kubelet-freeze",
     summary="freeze the kubelet's process (SIGSTOP): it exists and does nothing",
     description="""
-    SIGSTOP to the main process of the kubelet's unit, SIGCONT afterwards; containers keep running.
-
-    systemd kills and restarts a unit with a watchdog (kubelet 1.32 and later can have one). Refused on rke2 and k0s,
-    where the main process of the unit only starts the kubelet.
+    Sends SIGSTOP to the main process of the kubelet's unit, and SIGCONT afterwards. Containers keep running. systemd
+    kills and restarts a unit with a watchdog (kubelet 1.32 and later can have one). The action is refused on rke2 and
+    k0s, where the main process of the unit only starts the kubelet.
     """,
     example="{name: freeze, action: kubelet-freeze, target: victim}",
     params=NoParams,
@@ -233,7 +232,7 @@ KUBELET_RESTART = Action(
     name="kubelet-restart",
     summary="restart the kubelet",
     description="""
-    Inside the window of a shutdown the restart releases the lock, and the machine goes down at once (facts 1.7).
+    During a graceful shutdown, the restart releases the lock, and the machine goes down at once (facts 1.7).
     """,
     example="{name: restart, action: kubelet-restart, target: victim}",
     params=NoParams,

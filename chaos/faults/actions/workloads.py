@@ -169,7 +169,8 @@ ROLLOUT_RESTART = Action(
     name="rollout-restart",
     summary="restart all pods of a Deployment, StatefulSet or DaemonSet by a rollout",
     description="""
-    Annotates the pod template, as kubectl rollout restart. Undo removes the annotation, which is another rollout.
+    Annotates the pod template, as kubectl rollout restart does. Undo removes the annotation, which causes another
+    rollout.
     """,
     example="{name: restart, action: rollout-restart, with: {kind: deployment, namespace: default, name: web}}",
     params=WorkloadParams,
@@ -189,8 +190,8 @@ ROLLOUT_RESTART = Action(
 class BudgetParams(ObjectParams):
     """Which budget, and one of the two limits."""
 
-    min_available: Amount | None = Field(None, alias="min-available", description="a number or a percentage")
-    max_unavailable: Amount | None = Field(None, alias="max-unavailable", description="a number or a percentage")
+    min_available: Amount | None = Field(None, alias="min-available", description="A number or a percentage.")
+    max_unavailable: Amount | None = Field(None, alias="max-unavailable", description="A number or a percentage.")
 
     @model_validator(mode="after")
     def _validate_one_limit(self) -> Self:
@@ -251,7 +252,8 @@ PATCH_BUDGET = Action(
     name="patch-budget",
     summary="change what a PodDisruptionBudget allows",
     description="""
-    The disruption controller updates the budget's status at once. The other limit is removed: a budget has one.
+    The disruption controller updates the status of the budget at once. The other limit is removed, because a budget
+    has only one.
     """,
     example="{name: tighten, action: patch-budget, with: {namespace: default, name: web, max-unavailable: 0}}",
     params=BudgetParams,

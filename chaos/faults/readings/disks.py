@@ -50,7 +50,7 @@ _WRITE_ERRORS = {"No such file or directory": True, "Read-only file system": Fal
 
 
 class MountParams(Model):
-    path: MountPath = Field(description="where it is mounted, as /var/lib/data")
+    path: MountPath = Field(description="The mount point, such as /var/lib/data.")
 
 
 @host_fact(
@@ -94,8 +94,10 @@ DIRECTORIES = ("/run/systemd/system.control", "/run/systemd/transient")
 
 
 class DiskLimitParams(Model):
-    unit: DiskUnit = Field(description="unit whose control group is limited, as kubepods.slice")
-    path: MountPath | None = Field(None, description="a path on the disk, as /var/lib/kubelet; default: no disk")
+    unit: DiskUnit = Field(description="The unit whose control group is limited, such as kubepods.slice.")
+    path: MountPath | None = Field(
+        None, description="A path on the disk, such as /var/lib/kubelet. By default, no disk."
+    )
 
 
 def cgroup_of(unit: str) -> str:
@@ -209,8 +211,8 @@ _RESULT = re.compile(r"^(\d+) bytes .*copied, ([\d.e+-]+) s,", re.MULTILINE)
 
 
 class DiskReadsParams(DiskLimitParams):
-    path: MountPath = Field(description="a path on the disk, as /var/lib/kubelet")
-    count: int = Field(ge=1, le=1000, description="reads of 16 KiB, at most")
+    path: MountPath = Field(description="A path on the disk, such as /var/lib/kubelet.")
+    count: int = Field(ge=1, le=1000, description="The maximum number of reads of 16 KiB.")
 
 
 def _disk_reads_needs(options: DiskReadsParams | None) -> tuple[str, ...]:

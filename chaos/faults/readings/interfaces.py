@@ -72,7 +72,9 @@ DEFAULT = "0:"  # handle of a queueing discipline that the kernel has made by it
 
 
 class QdiscsParams(Model):
-    interface: str | None = Field(None, pattern=r"^[\w.@:-]{1,15}$", description="only of this one; default: of all")
+    interface: str | None = Field(
+        None, pattern=r"^[\w.@:-]{1,15}$", description="The name of the interface. By default, all interfaces."
+    )
 
 
 def _qdiscs_command(_: Known, options: QdiscsParams) -> HostCommand:

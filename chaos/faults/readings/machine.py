@@ -125,7 +125,7 @@ def _key(text: str) -> str:
 
 
 class SysctlParams(Model):
-    key: Annotated[str, AfterValidator(_key)] = Field(description="name of the parameter, as vm.swappiness")
+    key: Annotated[str, AfterValidator(_key)] = Field(description="The name of the parameter, such as vm.swappiness.")
 
 
 def sysctl_path(key: str) -> str:
@@ -156,7 +156,7 @@ def _require_words(text: str) -> str:
 
 class CommandExitParams(Model):
     argv: Annotated[str, AfterValidator(_require_words)] = Field(
-        description="the program and its arguments, quoted as for a shell; no shell runs it"
+        description="The program and its arguments, quoted as for a shell. It runs without a shell."
     )
 
 

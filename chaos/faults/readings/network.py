@@ -159,7 +159,7 @@ _FOUND, _NOT_FOUND = 0, 2  # getent(1)
 
 
 class DnsLookupParams(Model):
-    name: DnsName = Field(description="as kubernetes.io")
+    name: DnsName = Field(description="The name to look up, such as kubernetes.io.")
 
 
 def _dns_lookup_command(_: Known, options: DnsLookupParams) -> HostCommand:

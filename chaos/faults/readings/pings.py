@@ -26,8 +26,10 @@ _TIMES = re.compile(r"= [\d.]+/([\d.]+)/([\d.]+)")
 class PeersParams(Model):
     """Which peers."""
 
-    networks: str = Field("", description="peers in these networks, with commas, instead of API servers and nodes")
-    by: Literal["zone"] | None = Field(None, description="zone: nodes in other zones, and others in the host's own")
+    networks: str = Field(
+        "", description="Networks, separated by commas, whose peers are pinged instead of API servers and nodes."
+    )
+    by: Literal["zone"] | None = Field(None, description="zone: ping nodes in other zones and in the host's own zone.")
 
     @field_validator("networks")
     @classmethod
@@ -48,7 +50,7 @@ class PeersParams(Model):
 class PingParams(PeersParams):
     """Which of them, too."""
 
-    family: Literal["ipv4", "ipv6"] | None = Field(None, description="only of this address family")
+    family: Literal["ipv4", "ipv6"] | None = Field(None, description="Only addresses of this family.")
 
 
 def peer_facts(options: PeersParams | None) -> tuple[str, ...]:
@@ -235,7 +237,7 @@ _PINGS = "ping -n -q -M do -c 3 -i 0.2 -W 1 -s"  # -M do: not to be fragmented
 
 
 class MtuPingsParams(PingParams):
-    size: int = Field(ge=576, le=9000, description="bytes, with headers of IP")
+    size: int = Field(ge=576, le=9000, description="The size of the packets in bytes, including the IP header.")
 
 
 def _mtu_pings_command(known: Known, options: MtuPingsParams) -> HostCommand:

@@ -75,7 +75,9 @@ def _filler(name: str, summary: str) -> HostFact:
 
 
 class UnitStateParams(Model):
-    unit: str = Field(pattern=r"^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*$", description="name of a unit, as cron.service")
+    unit: str = Field(
+        pattern=r"^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*$", description="The name of the unit, such as cron.service."
+    )
 
 
 @host_fact(

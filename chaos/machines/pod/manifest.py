@@ -45,20 +45,29 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class PodOptions(Model):
-    image: str = Field(IMAGE, min_length=1, description="has sh, sleep and nsenter; pulled if the node has not got it")
+    image: str = Field(
+        IMAGE,
+        min_length=1,
+        description="An image with sh, sleep and nsenter. It is pulled if the node does not have it.",
+    )
     namespace: Namespace | None = Field(
-        None, description="of the pods; it must admit privileged ones; default: cluster.namespace"
+        None, description="The namespace of the pods. It must admit privileged pods. By default, cluster.namespace."
     )
     priority_class: str = Field(
         "system-node-critical",
         alias="priorityClass",
-        description='of the pods: this one is not evicted under pressure, nor ended first at a shutdown; "" for none',
+        description="The priority class of the pods. Pods of the default class are neither evicted under "
+        "pressure nor ended first at a shutdown. Empty means none.",
     )
     image_pull_policy: Literal["IfNotPresent", "Never", "Always"] = Field("IfNotPresent", alias="imagePullPolicy")
-    image_pull_secret: str | None = Field(None, alias="imagePullSecret", description="a Secret in the namespace")
-    ready_timeout: DurationText = Field("60s", alias="readyTimeout", description="until a pod must be Ready")
+    image_pull_secret: str | None = Field(
+        None, alias="imagePullSecret", description="The Secret in the namespace with the credentials of the registry."
+    )
+    ready_timeout: DurationText = Field(
+        "60s", alias="readyTimeout", description="How long a pod may take to become Ready."
+    )
     lifetime: DurationText = Field(
-        "4h", description="after which the kubelet ends a pod that nodefall could not remove; longer than any run"
+        "4h", description="When the kubelet ends a pod that nodefall could not remove. It must be longer than any run."
     )
 
     @property

@@ -89,16 +89,16 @@ def _repair_risks(eks: Any, cluster: str, group: str) -> Iterator[PowerRisk]:
 class AwsPower(PowerSettings):
     """Credentials are those of the SDK: its environment variables, profiles, or the role of the machine."""
 
-    kind: Literal["aws"] = Field(description="EC2 instances")
+    kind: Literal["aws"] = Field(description="An instance of Amazon EC2.")
     instance: Annotated[str, full_match("i-[0-9a-f]{8,17}", "is no ID of an instance")] | None = Field(
-        None, description="default: that of the Node's provider ID"
+        None, description="The ID of the instance. By default, it is taken from the Node's provider ID."
     )
     region: Annotated[str, full_match("[a-z0-9-]+", "is no region")] | None = Field(
-        None, description="default: that of the Node's provider ID"
+        None, description="The region. By default, it is taken from the Node's provider ID."
     )
-    profile: str | None = Field(None, description="of the SDK's configuration files")
+    profile: str | None = Field(None, description="The profile in the configuration files of the SDK.")
     account: Annotated[str, full_match("[0-9]{12}", "is no account: write 12 digits, in quotes")] | None = Field(
-        None, description="that must own the instance"
+        None, description="The account that must own the instance."
     )
 
     @property

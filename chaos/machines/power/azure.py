@@ -98,12 +98,15 @@ def _matches(action: str, patterns: list[str]) -> bool:
 class AzurePower(PowerSettings):
     """Credentials are those of azure-identity: its environment variables, a managed identity, or ``az login``."""
 
-    kind: Literal["azure"] = Field(description="virtual machines of Azure")
+    kind: Literal["azure"] = Field(description="A virtual machine of Azure.")
     instance: Annotated[str, full_match(f"(?i:{VM_RESOURCE})", "is no resource ID of a virtual machine")] | None = (
-        Field(None, description="resource ID, as /subscriptions/...; default: that of the Node's provider ID")
+        Field(
+            None,
+            description="The resource ID, such as /subscriptions/.... By default, it is taken from the provider ID.",
+        )
     )
     endpoint: Annotated[str, full_match("https://[^/ ]+", "is no https URL without a path")] = Field(
-        _PUBLIC, description="of Azure Resource Manager, for sovereign clouds"
+        _PUBLIC, description="The endpoint of Azure Resource Manager, for sovereign clouds."
     )
 
     @property

@@ -36,7 +36,7 @@ class ExitMatch(Model):
 
     exit: list[StrictInt] | None = Field(None, min_length=1, description="Exit codes, one of which matches.")
     output: Annotated[str, AfterValidator(_regular_expression)] | None = Field(
-        None, description="regular expression that fits somewhere in its standard output"
+        None, description="A regular expression that must match somewhere in the standard output."
     )
 
     @model_validator(mode="after")
@@ -53,9 +53,9 @@ class CommandPower(PowerSettings):
     on: Argv = Field(description="The command that powers the machine on.")
     off: Argv | None = Field(None, description="The command that powers the machine off.")
     status: Argv = Field(description="The command that prints the power state.")
-    is_on: ExitMatch = Field(alias="isOn", description="when status means on")
-    is_off: ExitMatch = Field(alias="isOff", description="when status means off")
-    environment: dict[str, Secret] = Field({}, description="secrets for the programs, by environment variable")
+    is_on: ExitMatch = Field(alias="isOn", description="When the output of status means that the machine is on.")
+    is_off: ExitMatch = Field(alias="isOff", description="When the output of status means that the machine is off.")
+    environment: dict[str, Secret] = Field({}, description="Secrets for the programs, each in an environment variable.")
     timeout: DurationText = Field("30s", description="How long a command may take before it counts as failed.")
 
 

@@ -25,9 +25,13 @@ _IDENTITY = (
 
 
 class DockerPower(PowerSettings):
-    kind: Literal["docker"] = Field(description="containers of docker or podman")
-    container: ContainerName | None = Field(None, description="name or ID; default: the Node's name")
-    engine: ContainerEngine | None = Field(None, description="default: docker where it is installed, else podman")
+    kind: Literal["docker"] = Field(description="A container of docker or podman.")
+    container: ContainerName | None = Field(
+        None, description="The name or ID of the container. By default, the Node's name."
+    )
+    engine: ContainerEngine | None = Field(
+        None, description="The engine. By default, docker if it is installed, otherwise podman."
+    )
 
     @property
     def names_machine(self) -> bool:

@@ -103,9 +103,11 @@ def _repair_by_gke(session: Any, project: str, labels: Mapping[str, str]) -> Ite
 class GcpPower(PowerSettings):
     """Credentials are the application default ones of the SDK."""
 
-    kind: Literal["gcp"] = Field(description="instances of Compute Engine")
+    kind: Literal["gcp"] = Field(description="An instance of Google Compute Engine.")
     instance: Annotated[str, full_match("[^/ ]+/[^/ ]+/[^/ ]+", "is no instance: write PROJECT/ZONE/NAME")] | None = (
-        Field(None, description="as PROJECT/ZONE/NAME; default: that of the Node's provider ID")
+        Field(
+            None, description="The instance as PROJECT/ZONE/NAME. By default, it is taken from the Node's provider ID."
+        )
     )
 
     @property

@@ -29,13 +29,17 @@ _BAD_HMAC = "RAKP 2 HMAC is invalid"  # of a wrong password; reported only with 
 
 
 class IpmiPower(PowerSettings):
-    kind: Literal["ipmi"] = Field(description="a BMC by IPMI")
-    address: HostAddress = Field(description="of the BMC")
-    port: StrictInt = Field(623, ge=1, le=65535, description="of the BMC")
-    user: str = Field(description="of the BMC")
-    password: Secret = Field(description="of the user")
+    kind: Literal["ipmi"] = Field(description="A BMC that speaks IPMI.")
+    address: HostAddress = Field(description="The address of the BMC.")
+    port: StrictInt = Field(623, ge=1, le=65535, description="The port of the BMC.")
+    user: str = Field(description="The user of the BMC.")
+    password: Secret = Field(description="The password of the user.")
     cipher_suite: StrictInt | None = Field(
-        None, alias="cipherSuite", ge=1, le=17, description="default: the best that the BMC offers"
+        None,
+        alias="cipherSuite",
+        ge=1,
+        le=17,
+        description="The cipher suite. By default, the best one that the BMC offers.",
     )
 
 

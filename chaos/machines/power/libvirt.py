@@ -29,9 +29,9 @@ DEFAULT_URI = "qemu:///system"
 
 
 class LibvirtPower(PowerSettings):
-    kind: Literal["libvirt"] = Field(description="a domain of libvirt")
-    uri: str = Field(DEFAULT_URI, description="of the daemon, as qemu+ssh://root@hypervisor/system")
-    domain: str | None = Field(None, description="name or UUID; default: the Node's name")
+    kind: Literal["libvirt"] = Field(description="A domain of libvirt.")
+    uri: str = Field(DEFAULT_URI, description="The URI of the daemon, such as qemu+ssh://root@hypervisor/system.")
+    domain: str | None = Field(None, description="The name or UUID of the domain. By default, the Node's name.")
 
     @property
     def names_machine(self) -> bool:

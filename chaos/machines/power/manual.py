@@ -24,8 +24,8 @@ _PROMPT_LOCK = Lock()  # one prompt at a time
 
 
 class ManualPower(PowerSettings):
-    kind: Literal["manual"] = Field(description="a person, who is asked")
-    deadline: DurationText = Field("5m", description="for the person who is asked")
+    kind: Literal["manual"] = Field(description="A person, whom nodefall asks.")
+    deadline: DurationText = Field("5m", description="How long nodefall waits for the person.")
 
     @property
     def names_machine(self) -> bool:

@@ -33,11 +33,11 @@ _STATES = {
 class OpenstackPower(PowerSettings):
     """Credentials are those of the SDK: clouds.yaml, or its environment variables."""
 
-    kind: Literal["openstack"] = Field(description="servers of OpenStack")
-    server: str | None = Field(None, description="its ID; default: that of the Node's provider ID")
-    cloud: str | None = Field(None, description="in clouds.yaml; default: OS_CLOUD, or the variables OS_*")
-    region: str | None = Field(None, description="default: that of the cloud")
-    project: str | None = Field(None, description="ID of the project that must own the server")
+    kind: Literal["openstack"] = Field(description="A server of OpenStack.")
+    server: str | None = Field(None, description="The ID of the server. By default, the ID in the Node's provider ID.")
+    cloud: str | None = Field(None, description="The cloud in clouds.yaml. By default, OS_CLOUD or the variables OS_*.")
+    region: str | None = Field(None, description="The region. By default, the region of the cloud.")
+    project: str | None = Field(None, description="The ID of the project that must own the server.")
 
     @property
     def names_machine(self) -> bool:

@@ -24,14 +24,14 @@ _STATES = {"running": PowerState.ON, "stopped": PowerState.OFF}  # a paused one 
 
 
 class ProxmoxPower(PowerSettings):
-    kind: Literal["proxmox"] = Field(description="a guest of Proxmox VE")
-    address: HostAddress = Field(description="of a node of Proxmox VE")
-    port: StrictInt = Field(8006, ge=1, le=65535, description="of the API")
-    vmid: StrictInt = Field(ge=100, description="of the guest")
-    user: str = Field(description="with its realm, as ops@pve")
-    token: str = Field(description="name of the user's API token")
-    secret: Secret = Field(description="of the API token")
-    ca_file: FilePath | None = Field(None, alias="caFile", description="certificates to trust")
+    kind: Literal["proxmox"] = Field(description="A guest of Proxmox VE.")
+    address: HostAddress = Field(description="The address of a node of Proxmox VE.")
+    port: StrictInt = Field(8006, ge=1, le=65535, description="The port of the API.")
+    vmid: StrictInt = Field(ge=100, description="The ID of the guest.")
+    user: str = Field(description="The user with its realm, such as ops@pve.")
+    token: str = Field(description="The name of the user's API token.")
+    secret: Secret = Field(description="The secret of the API token.")
+    ca_file: FilePath | None = Field(None, alias="caFile", description="A file with the CA certificates to trust.")
 
 
 def make_proxmox_control(power: ProxmoxPower, host: HostContext) -> ProxmoxControl:

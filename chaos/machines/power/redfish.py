@@ -37,11 +37,11 @@ _ALREADY_IN_STATE = (400, 409)  # status of a reset into the state that the syst
 
 
 class RedfishPower(PowerSettings):
-    kind: Literal["redfish"] = Field(description="a BMC by Redfish")
-    url: Url = Field(description="of the ComputerSystem, as https://bmc/redfish/v1/Systems/1")
-    user: str | None = Field(None, description="of the BMC")
-    password: Secret | None = Field(None, description="of the user")
-    ca_file: FilePath | None = Field(None, alias="caFile", description="certificates to trust")
+    kind: Literal["redfish"] = Field(description="A BMC that speaks Redfish.")
+    url: Url = Field(description="The URL of the ComputerSystem, such as https://bmc/redfish/v1/Systems/1.")
+    user: str | None = Field(None, description="The user of the BMC.")
+    password: Secret | None = Field(None, description="The password of the user.")
+    ca_file: FilePath | None = Field(None, alias="caFile", description="A file with the CA certificates to trust.")
 
 
 class _Reset(msgspec.Struct):

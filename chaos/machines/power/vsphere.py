@@ -74,15 +74,15 @@ def missing_privileges(content: Any, machine: Any) -> list[str]:
 
 
 class VspherePower(PowerSettings):
-    kind: Literal["vsphere"] = Field(description="a virtual machine of vSphere")
-    address: HostAddress = Field(description="of the vCenter Server, or of an ESXi host")
-    port: StrictInt = Field(443, ge=1, le=65535, description="of vCenter")
-    user: str = Field(description="as ops@vsphere.local")
-    password: Secret = Field(description="of the user")
+    kind: Literal["vsphere"] = Field(description="A virtual machine of vSphere.")
+    address: HostAddress = Field(description="The address of the vCenter Server or of an ESXi host.")
+    port: StrictInt = Field(443, ge=1, le=65535, description="The port of vCenter.")
+    user: str = Field(description="The user, such as ops@vsphere.local.")
+    password: Secret = Field(description="The password of the user.")
     vm: str | None = Field(
-        None, description="inventory path, as DC0/vm/worker-1, or UUID; default: the UUID in the Node's provider ID"
+        None, description="The inventory path (DC0/vm/worker-1) or the UUID. By default, the UUID in the provider ID."
     )
-    ca_file: FilePath | None = Field(None, alias="caFile", description="certificates to trust")
+    ca_file: FilePath | None = Field(None, alias="caFile", description="A file with the CA certificates to trust.")
 
     @property
     def names_machine(self) -> bool:

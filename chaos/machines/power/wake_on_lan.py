@@ -21,10 +21,10 @@ MacAddress = Annotated[
 
 
 class WakeOnLanPower(PowerSettings):
-    kind: Literal["wake-on-lan"] = Field(description="a magic packet, which only powers on")
-    mac: MacAddress = Field(description="of the network card")
-    broadcast: str = Field("255.255.255.255", description="address that the packet is sent to")
-    port: StrictInt = Field(9, ge=1, le=65535, description="to which the packet is sent")
+    kind: Literal["wake-on-lan"] = Field(description="A magic packet, which can only power the machine on.")
+    mac: MacAddress = Field(description="The MAC address of the network card.")
+    broadcast: str = Field("255.255.255.255", description="The address to which the packet is sent.")
+    port: StrictInt = Field(9, ge=1, le=65535, description="The port to which the packet is sent.")
 
 
 def make_wake_on_lan_control(power: WakeOnLanPower) -> WakeOnLanControl:

@@ -22,12 +22,12 @@ from chaos.machines.sessions.settings import HostSettings, host_settings
 
 class OpensshOptions(Model):
     config_file: FilePath | None = Field(
-        None, alias="configFile", description="instead of the ssh_config of this user and machine"
+        None, alias="configFile", description="The ssh_config to use instead of the files of this user and machine."
     )
     destination: Literal["address", "name"] = Field(
         "address",
-        description="what ssh is asked for, where the host has no address: that of its Node, or its name here, as a"
-        " Host of ssh_config",
+        description="What ssh connects to if the host has no address here: the address of its Node, or "
+        "the host's name as a Host of ssh_config.",
     )
 
 

@@ -30,19 +30,25 @@ def _fingerprint(text: str) -> str:
 
 class WinRmOptions(Model):
     auth: Authentication = "ntlm"
-    password: Secret | None = Field(None, description="of auth ntlm, credssp and basic")
-    scheme: Scheme = Field("https", description="http needs auth ntlm, kerberos or credssp, which encrypt messages")
+    password: Secret | None = Field(None, description="The password for auth ntlm, credssp and basic.")
+    scheme: Scheme = Field(
+        "https", description="The scheme. http needs auth ntlm, kerberos or credssp, which encrypt messages."
+    )
     hostname: HostAddress | None = Field(
-        None, description="name in the host's certificate and its Kerberos principal; default: the address"
+        None, description="The name in the host's certificate and Kerberos principal. By default, the address."
     )
     ca_file: FilePath | None = Field(
-        None, alias="caFile", description="authorities of the host's certificate; default: those of this machine"
+        None,
+        alias="caFile",
+        description="A file with the CAs of the host's certificate. By default, the CAs of this machine.",
     )
     fingerprint: Annotated[str, AfterValidator(_fingerprint)] | None = Field(
-        None, description="SHA-256 of the host's certificate, which is then trusted by that alone"
+        None, description="The SHA-256 fingerprint of the host's certificate, which alone is then trusted."
     )
-    certificate: FilePath | None = Field(None, description="PEM file, of auth certificate")
-    key: FilePath | None = Field(None, description="PEM file, of auth certificate")
+    certificate: FilePath | None = Field(
+        None, description="The PEM file with the client certificate, for auth certificate."
+    )
+    key: FilePath | None = Field(None, description="The PEM file with the private key, for auth certificate.")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

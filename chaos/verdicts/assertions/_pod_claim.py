@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from chaos.core.assertion import Claim, Names, Noun, namespace_text
@@ -11,39 +11,45 @@ from chaos.verdicts.judge.replacements import Replacement
 from chaos.verdicts.judge.selection import Count, Filter, PodSetParams
 from chaos.verdicts.judge.series import Order, Rate
 
-_MAX_WORDS = 6  # of the state, so that the whole sentence has at most 15
+_MAX_WORDS = 9  # of the state, so that the whole sentence has at most 20
 _DISRUPTIONS = {
     "TerminationByKubelet": "marked as terminated by the kubelet",
     "EvictionByEvictionAPI": "marked as evicted",
-    "DeletionByTaintManager": "marked as evicted by taint",
+    "DeletionByTaintManager": "marked as evicted because of a taint",
     "DeletionByPodGC": "marked as garbage-collected",
     "PreemptionByScheduler": "marked as preempted",
     "any": "marked as disrupted",
-    "none": "undisrupted",
+    "none": "free of any disruption",
 }
 # Conditions that have their words together.
 _STATES: tuple[tuple[Mapping[str, Any], str], ...] = (
-    ({"disruption": "TerminationByKubelet", "phase": {"Succeeded", "Failed"}}, "marked as ended by the kubelet"),
-    ({"disruption": "TerminationByKubelet", "phase": {"Succeeded"}}, "Succeeded and kubelet-terminated"),
-    ({"disruption": "TerminationByKubelet", "phase": {"Failed"}}, "Failed and kubelet-terminated"),
-    ({"disruption": "TerminationByKubelet", "phase": {"Running"}}, "Running although marked as terminated"),
+    ({"disruption": "TerminationByKubelet", "phase": {"Succeeded", "Failed"}}, "terminated by the kubelet"),
+    ({"disruption": "TerminationByKubelet", "phase": {"Succeeded"}}, "terminated by the kubelet and Succeeded"),
+    ({"disruption": "TerminationByKubelet", "phase": {"Failed"}}, "terminated by the kubelet and Failed"),
+    (
+        {"disruption": "TerminationByKubelet", "phase": {"Running"}},
+        "Running although marked as terminated by the kubelet",
+    ),
     ({"disruption": "EvictionByEvictionAPI", "deleting": True}, "evicted"),
     ({"disruption": "EvictionByEvictionAPI", "gone": True}, "evicted and removed"),
     ({"disruption": "PreemptionByScheduler", "deleting": True}, "preempted"),
-    ({"disruption": "DeletionByTaintManager", "deleting": True}, "marked for deletion by taint"),
-    ({"disruption": "DeletionByPodGC", "gone": True, "phase": {"Failed"}}, "Failed and removed by pod GC"),
+    ({"disruption": "DeletionByTaintManager", "deleting": True}, "evicted because of a taint"),
+    (
+        {"disruption": "DeletionByPodGC", "gone": True, "phase": {"Failed"}},
+        "Failed and removed by pod garbage collection",
+    ),
     ({"disruption": "none", "deleting": True}, "marked for deletion without a disruption"),
     ({"disruption": "none", "gone": True}, "removed without a disruption"),
     ({"disruption": "none"}, "free of any disruption"),
-    ({"phase": {"Failed"}, "reason": "NodeShutdown"}, "rejected at the shutdown"),
-    ({"phase": {"Failed"}, "reason": "NodeShutdown", "disruption": "none"}, "rejected at the shutdown"),
+    ({"phase": {"Failed"}, "reason": "NodeShutdown"}, "rejected because of the shutdown"),
+    ({"phase": {"Failed"}, "reason": "NodeShutdown", "disruption": "none"}, "rejected because of the shutdown"),
     ({"deleting": True, "gone": False}, "stuck in deletion"),
     ({"deleting": False, "gone": False}, "spared from deletion"),
     ({"deleting": False}, "spared from deletion"),
 )
 _BOOLEANS = {
     "ready": ("Ready", "unready"),
-    "deleting": ("marked for deletion", "undeleted"),
+    "deleting": ("marked for deletion", "not marked for deletion"),
     "gone": ("removed", "still there"),
     "scheduled": ("bound to a node", "without a node"),
 }
@@ -61,7 +67,7 @@ def question_claim(
     question: Filter, quantifier: Quantifier | None, replaced: Replacement | None, pods: PodSubject
 ) -> Claim:
     """Claim of one question of ``pods``."""
-    state = _state(question, replaced)
+    state = state_words(question, replaced)
     if isinstance(question, Rate):
         return _rate_claim(question, state, pods)
     if isinstance(question, Order):
@@ -74,8 +80,8 @@ def question_claim(
         return Claim(one, none)
     if quantifier is Quantifier.NONE:
         return Claim(none, one)
-    fails = f"a pod{pods.which} was not {state}" if pods.is_one_affected else f"pods{pods.which} were not {state}"
-    return Claim(f"pods{pods.which} were {state}", fails)
+    fails = f"{'a' if pods.is_one_affected else 'not every'} pod{pods.which} was {'not ' * pods.is_one_affected}{state}"
+    return Claim(f"every pod{pods.which} was {state}", fails)
 
 
 def _owner(params: PodSetParams) -> str:
@@ -105,26 +111,26 @@ def _rate_claim(question: Rate, state: str, pods: PodSubject) -> Claim:
     subject = f"pods{pods.which} were {state}" if question.per == "pod" else f"nodes had pods {state}"
     if len(bounds) == 2:
         rates = f"{question.at_least} to {question.at_most}"
-        return Claim(f"{subject} at {rates}", f"{subject} outside {rates}")
+        return Claim(f"{subject} at a rate of {rates}", f"{subject} at a rate outside {rates}")
     ((holds, fails, rate),) = bounds
     return Claim(f"{subject} {holds} {rate}", f"{subject} {fails} {rate}")
 
 
-def _state(question: Filter, replaced: Replacement | None) -> str:
-    """The state after ``was``, like ``marked as ended by the kubelet``."""
+def state_words(question: Filter, replaced: Replacement | None, is_exact: bool = False) -> str:
+    """The state after ``was``, like ``terminated by the kubelet``; without ``is_exact`` at most nine words."""
     conditions = question.model_dump(exclude_none=True, include=set(Filter.model_fields))
     if "phase" in conditions:
         conditions["phase"] = set(conditions["phase"])
-    parts = [*_parts(conditions), *([_replaced(replaced)] if replaced else [])]
+    parts = [*_parts(conditions, is_exact), *([_replaced(replaced)] if replaced else [])]
     state = " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
     if not replaced:
-        state = _known_state(conditions) or state
-    return state if len(state.split()) <= _MAX_WORDS else "in the expected state"
+        state = _known_state(conditions, ((),) if is_exact else ((), ("message",), ("reason", "message"))) or state
+    return state if is_exact or len(state.split()) <= _MAX_WORDS else "in the expected state"
 
 
-def _known_state(conditions: Mapping[str, Any]) -> str:
-    """Words for all conditions together, or ""; a reason or message besides is as expected, or not."""
-    for less in ((), ("message",), ("reason", "message")):
+def _known_state(conditions: Mapping[str, Any], ignorable: Iterable[tuple[str, ...]]) -> str:
+    """Words for all conditions together, or "". If conditions are ignored, the words end with ``as expected``."""
+    for less in ignorable:
         rest = {key: value for key, value in conditions.items() if key not in less}
         text = next((text for wanted, text in _STATES if rest == wanted), "")
         if text:
@@ -132,7 +138,7 @@ def _known_state(conditions: Mapping[str, Any]) -> str:
     return ""
 
 
-def _parts(conditions: Mapping[str, Any]) -> Iterator[str]:
+def _parts(conditions: Mapping[str, Any], is_exact: bool) -> Iterator[str]:
     """Words for each condition of a filter, in the order of its fields."""
     for key, value in conditions.items():
         if key == "phase":
@@ -140,7 +146,7 @@ def _parts(conditions: Mapping[str, Any]) -> Iterator[str]:
         elif key == "reason":
             yield f"given reason {value}" if value else "without a reason"
         elif key == "message":
-            yield "given the expected message"
+            yield f"given a message with {value!r}" if is_exact else "given the expected message"
         elif key == "disruption":
             yield _DISRUPTIONS.get(value, f"marked as {value}")
         elif key == "waiting":
@@ -164,4 +170,5 @@ def _replaced(replacement: Replacement) -> str:
     where = {"same": " on the same node", "other": " on another node", None: ""}[replacement.node]
     zones = {"same": " in the same zone", "other": " in another zone"}
     zone = zones.get(replacement.zone, f" in zone {replacement.zone}") if replacement.zone else ""
-    return f"replaced{where or zone}" if not (where and zone) else f"replaced{where} and{zone}"
+    by = " by a Ready pod" if replacement.ready else " by a pod"
+    return f"replaced{by}{where or zone}" if not (where and zone) else f"replaced{by}{where} and{zone}"

@@ -14,7 +14,7 @@ from chaos.core.duration import parse_duration
 from chaos.core.kube import Pod, full_name
 from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.core.timeline import History, Version
-from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim
+from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim, state_words
 from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.census import Census
 from chaos.verdicts.judge.machines import Machine
@@ -34,21 +34,16 @@ class QuantifiedFilter(Filter):
 
     replaced: Replacement | None = None
 
-    def describe(self) -> str:
-        fields = self.replaced.model_dump(exclude_none=True) if self.replaced else {}
-        conditions = ", ".join(f"{key} {str(value).lower()}" for key, value in fields.items())
-        replacement = [f"a replacement with {conditions}"] if fields else []
-        own = [super().describe()] if self.model_fields_set & Filter.model_fields.keys() else []
-        return ", ".join([*own, *replacement])
-
 
 class Quantity(Count, QuantifiedFilter):
     """Filter, and the number of pods that match it."""
 
     def range(self) -> SubjectSet:
         """What is expected of the number, without the pods."""
-        expected = f"{self.format_range()} pods with {self.describe()}"
-        return SubjectSet(expected, (), Quantifier.COUNT, self.least, self.most)
+        state, number = state_words(self, self.replaced, is_exact=True), self.format_range()
+        verb, noun = ("is", "pod") if number in ("at least 1", "at most 1", "exactly 1") else ("are", "pods")
+        unit = f"pods {state_words(self, self.replaced)}"
+        return SubjectSet(f"{number} {noun} {verb} {state}", (), Quantifier.COUNT, self.least, self.most, unit=unit)
 
 
 class Params(PodSetParams):
@@ -57,7 +52,8 @@ class Params(PodSetParams):
     as_: Word = Field(
         "effective",
         alias="as",
-        description="ready: what users have, a pod on a machine that is off is not; or as the API reports it",
+        description="What ready means. effective: a pod on a machine that is off is not ready. reported: "
+        "as the API reports it.",
     )
     each: QuantifiedFilter | None = None
     none: QuantifiedFilter | None = None
@@ -136,7 +132,8 @@ class Pods:
         ]
         if isinstance(pod_filter, Quantity):
             return replace(pod_filter.range(), subjects=tuple(subjects))
-        expected = f"{'no' if quantifier is Quantifier.NONE else quantifier.value} pod with {pod_filter.describe()}"
+        word = {Quantifier.NONE: "no", Quantifier.ANY: "at least one"}.get(quantifier, "every")
+        expected = f"{word} pod is {state_words(pod_filter, pod_filter.replaced, is_exact=True)}"
         return SubjectSet(expected, tuple(subjects), quantifier)
 
 
@@ -212,14 +209,17 @@ def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
     if isinstance(pod_filter, Order):
         # Changes observed after a blind window may have happened in any order during it.
         signal = order_signal(matches, pod_filter).mask(structs.replace(b, end=None) for b in blinds)
-        expected = f"pods begin to have {pod_filter.describe()} one after the other, by {pod_filter.by}"
+        state = state_words(pod_filter, None, is_exact=True)
+        expected = f"pods become {state} one after the other, by {pod_filter.by}"
     else:
         # Changes observed at once after a blind window may have happened slowly during it.
         over = parse_duration(pod_filter.over)
         hidden = (b if b.end is None else structs.replace(b, end=b.end + over) for b in blinds)
         signal = rate_signal(matches, pod_filter).mask(hidden)
         bounds = f"{pod_filter.format_bounds()} {pod_filter.per}s"
-        expected = f"{bounds} begin to have {pod_filter.describe()}, over {pod_filter.over}"
+        state = state_words(pod_filter, None, is_exact=True)
+        become = "become" if pod_filter.per == "pod" else "get pods that are"
+        expected = f"{bounds} {become} {state}, over {pod_filter.over}"
     return SubjectSet(expected, (Subject("", mask_pods(signal, timeline)),))
 
 

@@ -25,8 +25,8 @@ _INF = float("inf")
 class Params(Model):
     """The StatefulSet, or all of the namespace."""
 
-    namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
-    name: str | None = Field(None, description="of the StatefulSet")
+    namespace: str = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
+    name: str | None = Field(None, description="The name of the StatefulSet.")
 
 
 class _Incarnation:

@@ -24,12 +24,15 @@ Late = list[list[BlindWindow]]  # of each source
 class Params(Model):
     """Budgets, and the disruptions that must respect them."""
 
-    namespace: str = Field(description="a namespace, or workload")
-    name: str | None = Field(None, description="of the PodDisruptionBudget; default: all of the namespace")
+    namespace: str = Field(description="A namespace, or workload.")
+    name: str | None = Field(
+        None, description="The name of the PodDisruptionBudget. By default, all budgets of the namespace."
+    )
     by: list[Literal["eviction", "deletion", "preemption"]] = Field(
         ["eviction", "deletion"],
         min_length=1,
-        description="deletion: by anything but the eviction API, a taint, the kubelet or pod GC",
+        description="Whose disruptions count. deletion: by anything but the eviction API, a taint, the "
+        "kubelet or pod GC.",
     )
 
 

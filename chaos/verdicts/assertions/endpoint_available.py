@@ -37,12 +37,12 @@ def _check_budget(text: str) -> str:
 class Params(Model):
     """Probe, and the time for which it may fail."""
 
-    probe: str = Field(description="name of a probe of the experiment (spec.probes)")
+    probe: str = Field(description="The name of a probe of the experiment (spec.probes).")
     budget: Annotated[str, AfterValidator(_check_budget)] = Field(
-        "0s", description="total time for which it may fail, like 5s, or like 0.1% of over"
+        "0s", description="The total time for which the probe may fail, such as 5s, or 0.1% of over."
     )
-    over: DurationText | None = Field(None, description="the time of which a percentage is taken")
-    answer_within: DurationText | None = Field(None, alias="answer-within", description="a slower answer is a failure")
+    over: DurationText | None = Field(None, description="The time to which a percentage refers.")
+    answer_within: DurationText | None = Field(None, alias="answer-within", description="A slower answer is a failure.")
 
     @model_validator(mode="after")
     def _check_over(self) -> Self:

@@ -19,14 +19,14 @@ from chaos.verdicts.judge.signals import Pattern, mask_unwatched, matches
 class Params(Model):
     """Events, and their number since judging starts."""
 
-    node: str | None = Field(None, description="involved object is the Node of a target, a node, or all")
-    kind: str | None = Field(None, description="kind of the involved object")
-    namespace: str | None = Field(None, description="namespace of the involved object, or workload")
-    name: str | None = Field(None, description="name of the involved object")
+    node: str | None = Field(None, description="A target, a node, or all. The involved object must be its Node.")
+    kind: str | None = Field(None, description="The kind of the involved object.")
+    namespace: str | None = Field(None, description="The namespace of the involved object, or workload.")
+    name: str | None = Field(None, description="The name of the involved object.")
     reason: str | None = None
     message: Pattern | None = None
     type: Literal["Normal", "Warning"] | None = None
-    component: str | None = Field(None, description="reporting component: kubelet, node-controller...")
+    component: str | None = Field(None, description="The reporting component, such as kubelet or node-controller.")
     least: int = Field(1, ge=0)
     most: int | None = Field(None, ge=0)
 

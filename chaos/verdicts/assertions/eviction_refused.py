@@ -21,10 +21,10 @@ _EVICTION_ACTIONS = ("drain", "evict-pod")
 class Params(Model):
     """Refusals to match."""
 
-    node: str | None = Field(None, description="only evictions from this target or node")
-    namespace: str | None = Field(None, description="only pods of this namespace, or workload")
-    status: int = Field(429, description="HTTP status: 429 (a budget), 500 (two budgets match), 403, 504")
-    message: Pattern | None = Field(None, description="message of the API server, including its causes")
+    node: str | None = Field(None, description="Only evictions from this target or node.")
+    namespace: str | None = Field(None, description="Only pods of this namespace, or workload.")
+    status: int = Field(429, description="The HTTP status: 429 (a budget), 500 (two budgets match), 403 or 504.")
+    message: Pattern | None = Field(None, description="The message of the API server, including its causes.")
 
 
 DrainStart = tuple[Entry, ActionRecord, ActionRecord | None]

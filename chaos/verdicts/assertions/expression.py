@@ -47,11 +47,11 @@ class Params(Model):
     """Condition, and the namespace of pods and workloads."""
 
     expression: Annotated[str, AfterValidator(_check_expression)] = Field(
-        description="CEL over nodes, pods, workloads, targets and before (docs/assertions.md)"
+        description="A CEL expression over nodes, pods, workloads, targets and before (docs/assertions.md)."
     )
-    namespace: str | None = Field(None, description="a namespace, or workload; default: all")
-    node: str | None = Field(None, description="a target, or all: the names in targets")
-    at: str | None = Field(None, description="a step: before has the nodes at its begin")
+    namespace: str | None = Field(None, description="A namespace, or workload. By default, all namespaces.")
+    node: str | None = Field(None, description="A target, or all. targets contains the names of its nodes.")
+    at: str | None = Field(None, description="A step. before contains the nodes as they were when the step began.")
 
     @model_validator(mode="after")
     def _check_at(self) -> Self:

@@ -20,7 +20,7 @@ _STALE_AFTER = 15.0  # seconds, of the last reading; any other is valid until th
 class Params(Model):
     """Owner of the lock; ``held: false`` means that there is no lock."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
     held: Flag = True
     who: str = "kubelet"
 

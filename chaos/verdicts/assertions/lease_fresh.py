@@ -22,9 +22,11 @@ _NEVER = float("inf"), float("inf")
 class Params(Model):
     """Node of the Lease; ``fresh: false`` means that the Lease is stale."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
     at_most: DurationText | None = Field(
-        None, alias="at-most", description="greatest age of the renewal; default: leaseDurationSeconds of the Lease"
+        None,
+        alias="at-most",
+        description="The maximum age of the last renewal. By default, leaseDurationSeconds of the Lease.",
     )
     fresh: Flag = True
 

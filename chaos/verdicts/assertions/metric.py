@@ -24,16 +24,18 @@ Labels = tuple[tuple[str, str], ...]
 class Params(Model):
     """Metric of kubelets or of the controller-manager, or query to Prometheus, and the bounds of the value."""
 
-    node: str | None = Field(None, description="node of the kubelet: a target, or all")
+    node: str | None = Field(None, description="A target, or all. The metric of its kubelets is read.")
     controller_manager: Flag = Field(
-        False, alias="controller-manager", description="metric of the controller-manager of the inventory's cluster"
+        False,
+        alias="controller-manager",
+        description="Read the metric of the controller manager of the inventory's cluster.",
     )
-    name: str | None = Field(None, description="the metric as exposed, including its labels")
-    query: str | None = Field(None, description="name of a query of the experiment (spec.queries)")
-    labels: dict[str, str] = Field({}, description="only series of the query with these labels")
+    name: str | None = Field(None, description="The metric as exposed, including its labels.")
+    query: str | None = Field(None, description="The name of a query of the experiment (spec.queries).")
+    labels: dict[str, str] = Field({}, description="Only series of the query with these labels.")
     at_least: float | None = Field(None, alias="at-least")
     at_most: float | None = Field(None, alias="at-most")
-    increase: Flag = Field(False, description="use the increase of a counter since judging starts")
+    increase: Flag = Field(False, description="Compare the increase of a counter since judging starts.")
     series: Literal["each", "any", "none"] = "each"
 
     @model_validator(mode="after")

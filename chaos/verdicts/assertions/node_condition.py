@@ -20,7 +20,7 @@ _MAX_WORDS = 4  # of a message in a sentence for people
 class Params(Model):
     """Condition, with the expected status, reason and message."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
     type: str = "Ready"
     status: Literal["True", "False", "Unknown"]
     reason: str | None = None

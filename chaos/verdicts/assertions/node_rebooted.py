@@ -24,7 +24,7 @@ _MIN_BOOT_AND_OFF_SECONDS = 5.0
 class Params(Model):
     """Nodes."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
 
 
 class _BootHistory:

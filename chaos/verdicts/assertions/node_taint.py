@@ -18,7 +18,7 @@ from chaos.verdicts.judge.signals import Observation
 class Params(Model):
     """Taint; ``present: false`` means that the node has no such taint."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
     key: str
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     value: str | None = None

@@ -18,7 +18,7 @@ from chaos.verdicts.judge.signals import Observation
 class Params(Model):
     """Nodes that must be Ready, or the number of all nodes that may not be."""
 
-    nodes: str | None = Field(None, description="all, or a target")
+    nodes: str | None = Field(None, description="All, or a target.")
     not_ready_at_most: int | None = Field(None, alias="not-ready-at-most", ge=0)
 
     @model_validator(mode="after")
@@ -64,9 +64,9 @@ class NodesReady:
             return names.nodes(params.nodes).is_("Ready")
         most = params.not_ready_at_most
         if not most:
-            return Claim("no node was unready", "a node was unready")
+            return Claim("no node was NotReady", "a node was NotReady")
         nodes = "1 node was" if most == 1 else f"{most} nodes were"
-        return Claim(f"at most {nodes} unready", f"more than {nodes} unready")
+        return Claim(f"at most {nodes} NotReady", f"more than {nodes} NotReady")
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         names = view.nodes(params.nodes or "all")
@@ -76,7 +76,8 @@ class NodesReady:
         if not names:
             raise NothingToJudge("no node was observed")
         most = params.not_ready_at_most
-        return SubjectSet(f"at most {most} not Ready", subjects, Quantifier.COUNT, 0, most, "no node was observed")
+        expected = f"at most {most} {'node is' if most == 1 else 'nodes are'} NotReady"
+        return SubjectSet(expected, subjects, Quantifier.COUNT, 0, most, "no node was observed", unit="nodes NotReady")
 
 
 ASSERTION = NodesReady()

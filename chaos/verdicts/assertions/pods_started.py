@@ -24,7 +24,7 @@ _STATUS_SYNC = 15.0  # seconds: in the worst case, a kubelet reports the start o
 class Params(Model):
     """Nodes."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
 
 
 def _started_containers(pod: Pod) -> list[ContainerStatus]:

@@ -24,11 +24,11 @@ _LOAD_SECONDS = 5.0  # seconds after a gap in which both gauges may be 0 because
 class Params(Model):
     """Expected values; ``since``: the shutdown began no earlier than this step."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
     started: Flag | None = None
     ended: Flag | None = None
     duration_at_most: DurationText | None = Field(None, alias="duration-at-most")
-    since: str | None = Field(None, description="a step; default: when judging starts")
+    since: str | None = Field(None, description="A step from which readings count. By default, the start of judging.")
 
     def describe(self) -> str:
         """Describe the expectation."""

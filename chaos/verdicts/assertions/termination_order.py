@@ -24,7 +24,7 @@ _SLACK = 2.0  # seconds until a kill takes effect, besides the resolution of Eve
 class Params(Model):
     """Nodes."""
 
-    node: str = Field(description="a target, or all")
+    node: str = Field(description="A target, or all.")
 
 
 @dataclass(frozen=True, slots=True)

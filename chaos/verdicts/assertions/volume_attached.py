@@ -16,9 +16,9 @@ from chaos.verdicts.judge.signals import Observation, from_history, mask_unwatch
 class Params(Model):
     """Volumes; ``attached: false`` means that volumes attached when judging starts are detached."""
 
-    node: str | None = Field(None, description="a target, or all")
-    volume: str | None = Field(None, description="name of the PersistentVolume")
-    claim: str | None = Field(None, description="NAMESPACE/NAME of the claim; NAMESPACE may be workload")
+    node: str | None = Field(None, description="A target, or all.")
+    volume: str | None = Field(None, description="The name of the PersistentVolume.")
+    claim: str | None = Field(None, description="The claim as NAMESPACE/NAME. NAMESPACE may be workload.")
     attached: Flag = True
 
 

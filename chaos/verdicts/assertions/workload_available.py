@@ -30,19 +30,21 @@ _KIND_OF = {plural.removesuffix("s"): kind for plural, kind in KINDS.items()}
 class Params(Model):
     """Workloads; by default all Deployments, StatefulSets and DaemonSets of the namespace."""
 
-    namespace: str = Field(description="a namespace, or workload: the one of the experiment's workload")
-    names: list[str] | None = Field(None, min_length=1, description="the names of the workloads; default: all")
+    namespace: str = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
+    names: list[str] | None = Field(None, min_length=1, description="The names of the workloads. The default is all.")
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
     )
     unavailable_at_most: SpareOrPercentage = Field(
         0,
         alias="unavailable-at-most",
-        description="the number of pods of each workload that may be unavailable, or a percentage of its desired pods, "
-        "rounded down as in maxUnavailable",
+        description="The number of pods of each workload that may be unavailable, or a percentage of its desired pods, "
+        "rounded down as in maxUnavailable.",
     )
     as_: Word = Field(
-        "effective", alias="as", description="what users have, without pods on machines that are off; or reported"
+        "effective",
+        alias="as",
+        description="effective: without pods on machines that are off. reported: as the API reports it.",
     )
 
     def needed(self, desired: int) -> int:
@@ -67,6 +69,13 @@ def availability(
 
 def _version_availability(plural: str, params: Params, version: Version[Workload]) -> Observation:
     return (False, "deleted") if version.is_deleted else availability(plural, version.object, params.needed)
+
+
+def _share_available(observation: str) -> float:
+    """The available share of the pods that ``availability`` described."""
+    number, word, rest = observation.partition(" of ")
+    desired = rest.partition(" ")[0]
+    return int(number) / max(int(desired), 1) if word and number.isdigit() and desired.isdigit() else 0.0
 
 
 def _effective(reported: Subject, key: WorkloadKey, params: Params, machines: Machines, view: View) -> Subject:
@@ -146,7 +155,7 @@ class WorkloadAvailable:
     def claim(self, params: Params, names: Names) -> Claim:
         subject = _subject(params, names)
         if not params.unavailable_at_most:
-            return subject.is_("available")
+            return subject.is_("available", "lost availability")
         share, owner = str(params.unavailable_at_most), "a workload" if subject.is_plural else subject
         few = f"{share} of {owner}'s pods" if "%" in share else f"{share} pod{'s' * (share != '1')} of {owner}"
         verb = "was" if share == "1" else "were"
@@ -182,7 +191,8 @@ class WorkloadAvailable:
         machines = Machines(view.timeline, params.as_)
         if machines.down():
             subjects = [_effective(s, key, params, machines, view) for s, key in zip(subjects, keys, strict=True)]
-        return SubjectSet(expected, subjects, empty_reason=f"no workload was observed in namespace {namespace}")
+        empty_reason = f"no workload was observed in namespace {namespace}"
+        return SubjectSet(expected, subjects, empty_reason=empty_reason, nearness=_share_available)
 
 
 ASSERTION = WorkloadAvailable()

@@ -83,6 +83,7 @@ class Census:
             self._wanted.least,
             self._wanted.most,
             counted=counted,
+            unit=self._wanted.unit,
             each=lambda: (first,) * self._number_unseen + tuple(self._each(timeline, includes, make)),
         )
 
@@ -257,10 +258,10 @@ class Matching:
         number, unknown = len(self.true), len(self.unknown) + (unseen - 1) * (UNSEEN in self.unknown)
         value = decide(wanted, number, 0, unknown)
         name, since = next(iter((self.unknown if value is None else self.true).values()), ("", None))
-        text = f"{number} {'pod matches' if number == 1 else 'pods match'}"
+        text = f"{number} {wanted.unit or 'pods match'}"
         if since is not None:
             example = f"{name}: {since.observation}" if name else since.observation
-            text += f", perhaps more: {example}" if value is None else f" (for example {example})"
+            text += f", perhaps more: {example}" if value is None else f", for example {example}"
             seq = seq if since.seq is None else since.seq
         is_lag = value is None and self.is_behind
         if change.lo < change.t:

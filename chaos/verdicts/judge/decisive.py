@@ -108,7 +108,7 @@ def guard(expectation: Expectation, context: JudgeContext, horizon: float, judge
     except Exception as error:  # noqa: BLE001 - a bug in an assertion proves nothing, and must not end the run
         _log.exception("judging %r failed", expectation.title)
         verdict = replace(verdict, because=f"the judge failed: {type(error).__name__}: {error}")
-        remedy = "a fix of this bug of nodefall; please report it"
+        remedy = "a bug fix; please report this error"
     else:
         if verdict.status is Status.PENDING:
             remedy = "a timeline that reaches until then"

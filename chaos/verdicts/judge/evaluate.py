@@ -26,6 +26,7 @@ from chaos.verdicts.judge.decisive import (
 )
 from chaos.verdicts.judge.effects import Reading, anchor_after, end_before, exact_anchor, over_effects
 from chaos.verdicts.judge.facts import Facts
+from chaos.verdicts.judge.nearest import describe_nearest, phrase_held
 from chaos.verdicts.judge.ordering import judge_order
 from chaos.verdicts.judge.quantifiers import any_of_each, combine, decide_statuses, is_behind
 from chaos.verdicts.judge.sentences import format_since, phrase_throughout, phrase_within
@@ -183,6 +184,7 @@ class _Evaluation:
         self.context.deadlines.add(deadline.at)
         answer = within_deadline(self._signal(self.subjects), self.anchor, deadline, hold, self.horizon)
         because = phrase_within(answer, self.anchor, self.label, deadline.at, hold)
+        because += describe_nearest(self.subjects, answer, self.anchor, deadline.at, self.label, self.context.live)
         stays = f", for {format_duration(hold)}" if hold else ""
         seconds = format_duration(deadline.at - self.origin)
         expected = f"{self.subjects.expected} within {seconds} of {self.label}{stays}{self.extension.reason(time)}"
@@ -203,9 +205,7 @@ class _Evaluation:
         answer = judge(signal, self.anchor, end, self.horizon)
         because = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
-            held = "true at all times (at first: {})" if word == "always" else "never observed ({})"
-            held = held.format(signal.at(self.anchor).observation)
-            because = f"{held} until {format_since(end, self.anchor, self.label)}"
+            because = phrase_held(self.subjects, signal, word, self.anchor, end, self.label)
         expected = f"{word}, from {self.label} {end_text}: {self.subjects.expected}"
         return self._make_verdict(answer, because, expected, end, end - self.origin if is_duration else None)
 

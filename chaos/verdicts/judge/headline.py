@@ -17,7 +17,7 @@ from chaos.verdicts.judge.facts import Facts
 from chaos.verdicts.judge.proof import unproven_step
 from chaos.verdicts.judge.sentences import shorten
 
-NOT_JUDGED = "not judged: interrupted"
+NOT_JUDGED = "not judged: the run was interrupted first"
 PREFLIGHT_OVERRIDDEN = "preflight check failed and was overridden with --anyway"
 
 
@@ -35,21 +35,21 @@ class Headline:
 def headline(
     status: Status, verdicts: Sequence[Verdict], invalidation: Invalidation | None, step: str, nodes: Sequence[str]
 ) -> Headline:
-    """Headline of a result with this status: why it is inconclusive, else the first verdict with the same status.
+    """Headline of a result: why it is inconclusive, otherwise the first verdict with the status of the result.
 
-    ``step``: the first one, on ``nodes``.
+    ``step``: the first step, which ran on ``nodes``.
     """
     if invalidation and status is Status.INCONCLUSIVE:
         return Headline(_tally(status, verdicts), invalidation.sentence)
     found = next((v.sentence for v in verdicts if v.shown is status), "")
     if status is Status.HELD and len(verdicts) > 1:
-        all_ = "All but what is known" if _number(verdicts, Status.KNOWN) else "All"
-        found = shorten(f"{all_} was as expected after {step}{_where(nodes)}")
+        start = "Apart from known deviations, the" if _number(verdicts, Status.KNOWN) else "The"
+        found = shorten(f"{start} cluster behaved as expected after {step}{_where(nodes)}")
     return Headline(_tally(status, verdicts), found)
 
 
 def _tally(status: Status, verdicts: Sequence[Verdict]) -> str:
-    """``1 of 8 violated``; what is violated as known is counted apart."""
+    """``1 of 8 violated``. Violations that are known deviations are counted separately."""
     number, known = _number(verdicts, status), _number(verdicts, Status.KNOWN)
     apart = f", {known} violated as known" if known else ""
     if number or (status is Status.HELD and known):
@@ -79,13 +79,14 @@ def invalidation(context: JudgeContext, steps: Sequence[StepResult], steady: Seq
         sentence = f"A failed preflight check was overridden with --anyway: {overridden[0].partition(':')[0]}"
         return Invalidation(f"{PREFLIGHT_OVERRIDDEN}: {overridden[0]}", shorten(sentence))
     if losses := meta_texts(context.timeline, LOCK_LOSS):
-        return Invalidation(f"{losses[0]}: the run was not alone", "The run lost its lock, so it was not alone")
+        reason = f"{losses[0]}: another run may have interfered"
+        return Invalidation(reason, "The run lost its lock, so another run may have interfered")
     begun = steps if interruption(context) is None else [step for step in steps if step.begin is not None]
     if step := unproven_step(begun):
         return _unproven(step)
     if requirements := unmet_requirements(context):
         node, reason = requirements[0]
-        return Invalidation(reason, shorten(f"Node {node} does not have what the experiment requires"))
+        return Invalidation(reason, shorten(f"Node {node} does not meet the requirements of the experiment"))
     not_steady = next((v for v in steady if v.status is not Status.HELD), None)
     if not_steady:
         reason = f"the steady state did not hold before the first step: {not_steady.name}: {not_steady.because}"
@@ -114,7 +115,7 @@ def meta_texts(timeline: Timeline, key: str) -> list[str]:
 def _unproven(step: StepResult) -> Invalidation:
     if step.begin is None:
         return Invalidation(
-            f"the step {step.step!r} is missing: {step.because}", shorten(f"Step {step.step} is not in the recording")
+            f"step {step.step!r} is missing: {step.because}", shorten(f"Step {step.step} is not in the recording")
         )
     if step.proof_status is ProofStatus.DISPROVEN:
         reason = f"{on_node(f'{step.step!r} did not take effect', step.node)}: {step.because}"

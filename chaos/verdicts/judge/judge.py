@@ -214,8 +214,8 @@ def _as_known(context: JudgeContext, hypothesis: Iterable[Verdict]) -> tuple[Ver
 
 
 def _invalidate(verdict: Verdict, reason: str) -> Verdict:
-    remedy = "a run whose steps are proven, on nodes that meet its requires, from a steady state"
-    return replace(verdict, status=Status.INCONCLUSIVE, because=with_remedy(f"not judged, because {reason}", remedy))
+    remedy = "a run that starts from a steady state, on nodes that meet the requirements, with every step proven"
+    return replace(verdict, status=Status.INCONCLUSIVE, because=with_remedy(f"not judged: {reason}", remedy))
 
 
 def _leave_open(verdict: Verdict) -> Verdict:

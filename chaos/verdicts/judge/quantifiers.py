@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -20,18 +20,22 @@ def combine(subjects: SubjectSet) -> Signal:
     """Combine the signals of all subjects by the quantifier."""
     if subjects.counted is not None:
         return subjects.counted
+    return Signal(tuple(tally.sample(change) for change, tally in tallies(subjects)))
+
+
+def tallies(subjects: SubjectSet) -> Iterator[tuple[Sample, Tally]]:
+    """The tally after each change. It is one object that the next change updates."""
     subjects = _without_doubtful(subjects)
-    tally = _Tally(subjects, _representatives(subjects))
+    tally = Tally(subjects, _representatives(subjects))
     changes = in_sequence([subject.signal for subject in tally.representatives])
-    samples: list[Sample] = [tally.sample(Sample(-math.inf, None, None, ""))]
-    followed = zip(changes, [*changes[1:], (0, None)], strict=False)  # by nothing, after the last
+    yield Sample(-math.inf, None, None, ""), tally
+    followed = zip(changes, [*changes[1:], (0, None)], strict=False)  # nothing follows the last change
     for (index, sample), (_, following) in followed:
         tally.update(index, sample)
         t = sample.t
         is_moment = following is not None and following.t == t and sample.earliest >= t and following.earliest >= t
-        if not is_moment:  # what changes at one exact moment changes together
-            samples.append(tally.sample(sample))
-    return Signal(tuple(samples))
+        if not is_moment:  # subjects that change at one exact moment change together
+            yield sample, tally
 
 
 def _without_doubtful(subjects: SubjectSet) -> SubjectSet:
@@ -64,7 +68,7 @@ def _representatives(subjects: SubjectSet) -> list[tuple[Subject, int]]:
     return [(subject, 1) for subject in found]
 
 
-class _Tally:
+class Tally:
     """Current values of all subjects, of which representatives stand for many."""
 
     def __init__(self, subjects: SubjectSet, representatives: Sequence[tuple[Subject, int]]) -> None:
@@ -101,8 +105,7 @@ class _Tally:
         lag = value is None and any(self.current[index].is_lag for index in reversed(self.by_value[None]))
         decisive = self._decisive_index(value)
         if decisive is None:
-            text = f"{true} of {self.size}"
-            return Sample(change.t, value, change.seq, text, change.earliest, change.order, lag)
+            return Sample(change.t, value, change.seq, self.count(true), change.earliest, change.order, lag)
         seq = self.current[decisive].seq
         text = self._describe(decisive, true)
         seq = change.seq if seq is None else seq
@@ -121,11 +124,14 @@ class _Tally:
         name, observation = self.representatives[index].name, self.current[index].observation
         text = f"{name}: {observation}" if name else observation
         if self.subjects.quantifier is Quantifier.COUNT:
-            return f"{true} of {self.size}" + (
-                f" (for example {text})" if true or self.current[index].value is None else ""
-            )
+            has_example = true or self.current[index].value is None
+            return f"{self.count(true)}, for example {text}" if has_example else self.count(true)
         same = self.number[self.current[index].value]
-        return text if same == 1 else f"{text} (same for {same} of {self.size})"
+        return text if same == 1 else f"{same} of {self.size}, for example {text}"
+
+    def count(self, number: int) -> str:
+        """``2 of 3 pods Ready``."""
+        return f"{number} of {self.size} {self.subjects.unit}".rstrip()
 
 
 def decide(subjects: SubjectSet, true: int, false: int, unknown: int) -> bool | None:

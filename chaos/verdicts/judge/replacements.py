@@ -30,8 +30,12 @@ class Replacement(Model):
     """Conditions on the pod that replaces another."""
 
     ready: bool = True
-    node: Literal["same", "other"] | None = Field(None, description="the node of the pod that it replaces, or another")
-    zone: str | None = Field(None, description="a zone's name; same or other, as the pod that it replaces")
+    node: Literal["same", "other"] | None = Field(
+        None, description="same: on the node of the replaced pod. other: on another node."
+    )
+    zone: str | None = Field(
+        None, description="The name of a zone, or same or other, compared with the replaced pod's."
+    )
 
 
 class Replacements:

@@ -36,11 +36,11 @@ class Owner(Model):
 class PodSetParams(Model):
     """Parameters of an assertion about a set of pods; all conditions must match."""
 
-    node: str | None = Field(None, description="a target, or all")
-    namespace: str | None = Field(None, description="a namespace, or workload")
+    node: str | None = Field(None, description="A target, or all.")
+    namespace: str | None = Field(None, description="A namespace, or workload.")
     labels: dict[str, str] | None = None
     owner: Owner | None = None
-    at: str | None = Field(None, description="the step at which the set is frozen; default: when judging starts")
+    at: str | None = Field(None, description="The step at which the set is frozen. By default, the start of judging.")
     except_: list[Literal["daemonset", "finished", "static", "terminating"]] = Field([], alias="except")
 
 
@@ -120,15 +120,15 @@ class Filter(Model):
     """Conditions on a pod; all that are given must match."""
 
     phase: Phases | None = None
-    reason: str | None = Field(None, description="status.reason, exactly; empty means none")
+    reason: str | None = Field(None, description="The exact value of status.reason. Empty means no reason.")
     message: Pattern | None = None
-    disruption: str | None = Field(None, description="reason of DisruptionTarget, any or none")
+    disruption: str | None = Field(None, description="The reason of DisruptionTarget, any or none.")
     ready: Flag | None = None
     deleting: Flag | None = None
     gone: Flag | None = None
-    scheduled: Flag | None = Field(None, description="bound to a node")
-    waiting: str | None = Field(None, description="reason for which a container waits")
-    exit_code: int | None = Field(None, alias="exit-code", description="with which a container ended")
+    scheduled: Flag | None = Field(None, description="Whether the pod is bound to a node.")
+    waiting: str | None = Field(None, description="The reason for which a container is waiting.")
+    exit_code: int | None = Field(None, alias="exit-code", description="The exit code with which a container ended.")
     restarts_at_least: int | None = Field(None, alias="restarts-at-least", ge=0)
     restarts_at_most: int | None = Field(None, alias="restarts-at-most", ge=0)
 
@@ -137,15 +137,6 @@ class Filter(Model):
         if not self.model_fields_set:
             raise ValueError("give at least one condition on pods")
         return self
-
-    def describe(self) -> str:
-        """Describe the filter."""
-        fields = self.model_dump(exclude_none=True, by_alias=True, include=set(Filter.model_fields))
-        parts = (
-            f"no {k}" if v == "" else f"{k} {' or '.join(v) if isinstance(v, list) else str(v)}"
-            for k, v in fields.items()
-        )
-        return ", ".join(parts) or "any state"
 
 
 class Count(Filter):
@@ -166,6 +157,8 @@ class Count(Filter):
         """Format the number of pods."""
         if self.most is None:
             return f"at least {self.least}"
+        if self.least == self.most:
+            return f"exactly {self.most}"
         return f"at most {self.most}" if not self.least else f"{self.least} to {self.most}"
 
 
@@ -206,16 +199,35 @@ def _container_mismatches(statuses: Sequence[ContainerStatus], pod_filter: Filte
         yield restarts > pod_filter.restarts_at_most
 
 
-def _describe_pod(version: Version[Pod], end: Version[Pod] | None) -> str:
+def _describe_pod(version: Version[Pod], end: Version[Pod] | None, pod_filter: Filter) -> str:
+    """The state of a pod: its phase and deletion, and whatever the filter asks about."""
     pod = version.object
     reason = f" ({pod.status.reason})" if pod.status and pod.status.reason else ""
-    target = disruption((end or version).object)
-    parts = [
-        f"{phase(pod) or 'no phase'}{reason}",
-        f"DisruptionTarget {target}" if target else "no DisruptionTarget",
-        "deleted" if version.is_deleted else "being deleted" if pod.metadata.deletion_timestamp else "",
-    ]
+    parts = [f"{phase(pod) or 'no phase'}{reason}"]
+    if pod_filter.ready is not None and not version.is_deleted:
+        parts.append("ready" if is_ready(pod) else "not ready")
+    if pod_filter.disruption is not None:
+        target = disruption((end or version).object)
+        parts.append(f"DisruptionTarget {target}" if target else "no DisruptionTarget")
+    if pod_filter.scheduled is not None:
+        parts.append(f"on {node_of(pod)}" if node_of(pod) else "not bound to a node")
+    if pod_filter.message is not None:
+        parts.append(f"message {pod.status.message!r}" if pod.status and pod.status.message else "no message")
+    parts += _describe_containers(container_statuses(pod), pod_filter)
+    parts.append("deleted" if version.is_deleted else "being deleted" if pod.metadata.deletion_timestamp else "")
     return ", ".join(part for part in parts if part)
+
+
+def _describe_containers(statuses: Sequence[ContainerStatus], pod_filter: Filter) -> Iterator[str]:
+    if pod_filter.waiting is not None:
+        reasons = [s.state.waiting.reason for s in statuses if s.state and s.state.waiting]
+        yield f"waiting: {', '.join(reason or 'no reason' for reason in reasons)}" if reasons else "not waiting"
+    if pod_filter.exit_code is not None:
+        codes = [str(s.state.terminated.exit_code) for s in statuses if s.state and s.state.terminated]
+        yield f"exit code {', '.join(codes)}" if codes else "no container ended"
+    if pod_filter.restarts_at_least is not None or pod_filter.restarts_at_most is not None:
+        restarts = sum(s.restart_count or 0 for s in statuses)
+        yield "1 restart" if restarts == 1 else f"{restarts} restarts"
 
 
 def pod_signal(
@@ -231,13 +243,15 @@ def pod_signal(
     def observe(version: Version[Pod]) -> Observation:
         end = ends.get(version.seq)
         if leaves and version.is_deleted:
-            return False, f"gone; {_describe_pod(version, end)}"
+            return False, f"gone; {_describe_pod(version, end, pod_filter)}"
         if selection is not None and not selection.includes(version.object):
-            return False, f"not in the set; {_describe_pod(version, end)}"
-        return not any(_mismatches(version, end, pod_filter)), _describe_pod(version, end)
+            return False, f"not in the set; {_describe_pod(version, end, pod_filter)}"
+        return not any(_mismatches(version, end, pod_filter)), _describe_pod(version, end, pod_filter)
 
     if only_deletion and not leaves:  # certain even if the final state is unknown
-        samples = (version_sample(v, v.is_deleted is pod_filter.gone, _describe_pod(v, None)) for v in history)
+        samples = (
+            version_sample(v, v.is_deleted is pod_filter.gone, _describe_pod(v, None, pod_filter)) for v in history
+        )
         return Signal(tuple(samples))
     signal = from_history(history, observe)
     return Signal((Sample(float("-inf"), False, None, "does not exist"), *signal.samples)) if selection else signal

@@ -1,9 +1,10 @@
-"""Sentences for people: about verdicts (who, what, and within which time, in at most 15 words), times and answers."""
+"""Sentences for people about verdicts (what happened to whom, and when; at most 20 words), times and answers."""
 
 from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -15,8 +16,9 @@ from chaos.core.verdict import Status, Verdict
 from chaos.verdicts.judge.context import JudgeContext
 from chaos.verdicts.judge.temporal import Answer, Stretch
 
-MAX_WORDS = 15
+MAX_WORDS = 20
 _log = logging.getLogger(__name__)
+_ENDS_WITH_NUMBER = re.compile(r"\d( s| min| h)?$")
 _AT_ONCE = 0.05  # seconds
 _DECIDED = (Status.HELD, Status.VIOLATED)
 
@@ -35,8 +37,10 @@ def with_sentences(
     """The verdicts on the expectations, in the same order, each with its sentence."""
     targets = dict.fromkeys(context.experiment.spec.targets, ()) | dict(context.match_result.targets)
     pairs = zip(expectations, verdicts, strict=True) if verdicts else ()
+    first = context.experiment.spec.method[0].name
     return tuple(
-        replace(verdict, sentence=sentence(expectation, verdict, targets, part)) for expectation, verdict in pairs
+        replace(verdict, sentence=sentence(expectation, verdict, targets, part, first))
+        for expectation, verdict in pairs
     )
 
 
@@ -45,35 +49,41 @@ def sentence(
     verdict: Verdict,
     targets: Mapping[str, Sequence[str]],
     part: Part = Part.METHOD,
+    first: str = "the first step",
 ) -> str:
-    """The sentence for a verdict, without a full stop; from the expectation's name if the assertion has no words."""
+    """The sentence for a verdict, without a full stop; from the expectation's name if the assertion has no words.
+
+    ``first``: the step from which times count, unless the expectation names another one.
+    """
     names = Names(targets, verdict.subjects if verdict.status is Status.VIOLATED else (), expectation.name or "")
-    clause, statement = _clause(expectation, verdict, names)
+    claim, statement = _claim(expectation, names), ""
+    if claim is None:
+        claim, statement = _generic_claim(names), _statement(expectation)
+    clause = _clause(expectation, verdict, claim, is_generic=bool(statement))
     prefix = "" if verdict.status in _DECIDED else "unknown whether "
-    times = _times(expectation, verdict, part)
-    candidates = [f"{prefix}{clause}{time}" for time in (*times, "")]
+    times = _times(expectation, verdict, part, claim.duty, first)
+    comma = "," if _ENDS_WITH_NUMBER.search(clause) else ""
+    candidates = [f"{prefix}{clause}{comma * time[1:2].isdigit()}{time}" for time in (*times, "")]
     if statement:
         candidates = [f"{text}: {statement}" for text in candidates]
     return shorten(next((text for text in candidates if len(text.split()) <= MAX_WORDS), candidates[-1]))
 
 
 def shorten(text: str) -> str:
-    """``text`` as a sentence: on one line, beginning with a capital, cut to 15 words, without a full stop."""
+    """``text`` as a sentence: on one line, beginning with a capital, cut to 20 words, without a full stop."""
     words = text.split()
     cut = f"{' '.join(words[:MAX_WORDS])}…" if len(words) > MAX_WORDS else " ".join(words)
     return f"{cut[:1].upper()}{cut[1:]}".rstrip(".")
 
 
-def _clause(expectation: Expectation, verdict: Verdict, names: Names) -> tuple[str, str]:
-    """The clause without its time, and the statement that follows it if the clause does not have it."""
-    claim, is_inverted, statement = _claim(expectation, names), expectation.never is not None, ""
-    if claim is None:
-        claim, is_inverted = _generic_claim(names), False
-        statement = _statement(expectation)
-    elif expectation.order:
-        is_inverted = False
+def _clause(expectation: Expectation, verdict: Verdict, claim: Claim, is_generic: bool) -> str:
+    """The clause without its time."""
+    is_inverted = expectation.never is not None and not is_generic and not expectation.order
     is_failure = (verdict.status is Status.VIOLATED) is not (is_inverted and verdict.status in _DECIDED)
-    return claim.fails if is_failure else claim.holds, statement
+    if not is_failure:
+        return claim.holds
+    is_lost = expectation.always is not None and (_since(verdict) or 0.0) >= _AT_ONCE
+    return (is_lost and claim.lost) or claim.fails
 
 
 def _claim(expectation: Expectation, names: Names) -> Claim | None:
@@ -104,7 +114,7 @@ def _statement(expectation: Expectation) -> str:
     return f"never: {summary}" if expectation.never is not None else summary
 
 
-def _times(expectation: Expectation, verdict: Verdict, part: Part) -> Iterator[str]:
+def _times(expectation: Expectation, verdict: Verdict, part: Part, duty: str, first: str) -> Iterator[str]:
     """Words for the time, each after a space or a comma, the most complete first."""
     if part is Part.STEADY:
         yield " before the first step"
@@ -112,17 +122,18 @@ def _times(expectation: Expectation, verdict: Verdict, part: Part) -> Iterator[s
         yield f" again within {format_seconds(verdict.bound)}" if verdict.bound is not None else " again"
     elif expectation.within is not None:
         hold = _written(expectation.for_)
-        hold_text = "" if hold is None else f", for {format_seconds(hold)}"
+        word = "or not for" if verdict.status is Status.VIOLATED else "and stayed so for"
+        hold_text = "" if hold is None else f", {word} {format_seconds(hold)}"
         bound = verdict.bound if verdict.bound is not None else _written(expectation.within)
         within = " in time" if bound is None else f" within {format_seconds(bound)}"
         yield f"{within}{hold_text}"
         yield within
     else:
-        yield from _throughout_times(expectation, verdict)
+        yield from _throughout_times(expectation, verdict, duty, first)
 
 
-def _throughout_times(expectation: Expectation, verdict: Verdict) -> Iterator[str]:
-    until = expectation.never or expectation.always  # neither, of an abort condition: always
+def _throughout_times(expectation: Expectation, verdict: Verdict, duty: str, first: str) -> Iterator[str]:
+    until = expectation.never or expectation.always  # an abort condition has neither and means always
     if expectation.order:
         return
     end, is_open = "", verdict.status not in _DECIDED
@@ -136,21 +147,25 @@ def _throughout_times(expectation: Expectation, verdict: Verdict) -> Iterator[st
     if verdict.status is not Status.VIOLATED:
         yield end or " during the run"
         return
-    yield from _violation_times(verdict, end)
+    duty = "" if expectation.never else duty
+    yield from _violation_times(verdict, end, duty, _moment(expectation.after or first))
 
 
-def _violation_times(verdict: Verdict, end: str) -> Iterator[str]:
-    """When it was violated, and until when it must not be."""
-    if verdict.at is None or verdict.start is None:
+def _violation_times(verdict: Verdict, end: str, duty: str, label: str) -> Iterator[str]:
+    """When the expectation was violated, and for how long it had to hold: `` 0.4 s after cut; it had to stay ...``."""
+    since = _since(verdict)
+    if since is None:
         yield end
         return
-    since = max(verdict.at - verdict.start, 0.0)
-    moment = "at once" if since < _AT_ONCE else f"after {format_seconds(since)}"
-    if end.startswith(" for "):
-        yield f" {moment} of {end.removeprefix(' for ')}"
-    elif end:
-        yield f"{end}, {moment}"
-    yield f" {moment}"
+    moment = f" right after {label}" if since < _AT_ONCE else f" {format_seconds(since)} after {label}"
+    if end:
+        yield f"{moment}; {duty}{end.replace(' before ', ' until ')}" if duty else f"{moment} (not allowed{end})"
+    yield moment
+
+
+def _since(verdict: Verdict) -> float | None:
+    """Seconds from the start of judging to the decision; None if either is unknown."""
+    return None if verdict.at is None or verdict.start is None else max(verdict.at - verdict.start, 0.0)
 
 
 def _moment(reference: str) -> str:
@@ -168,7 +183,7 @@ def _written(bound: str | None) -> float | None:
 
 def with_remedy(because: str, remedy: str) -> str:
     """Reason of an inconclusive verdict, with the observations that would have decided it."""
-    return f"{because}; to decide it: {remedy}"
+    return f"{because}; to decide this, nodefall needs {remedy}"
 
 
 def remedy_of(expectation: Expectation, experiment: Experiment) -> str:
@@ -193,20 +208,20 @@ def format_since(t: float, anchor: float, label: str) -> str:
 def phrase_within(answer: Answer, anchor: float, label: str, deadline: float, hold: float) -> str:
     """Describe an answer of ``within`` in one sentence."""
     observation = answer.sample.observation
-    held = f", and stayed so for {format_duration(hold)}" if hold else ""
+    held = f", and it stayed so for {format_duration(hold)}" if hold else ""
     if answer.status is Status.HELD:
         if answer.at <= anchor:
             return f"{observation}, already at {label}{held}"
         return f"{observation}, {format_since(answer.at, anchor, label)}{held}"
     if answer.status is not Status.VIOLATED:
         return _phrase_undecided(answer, anchor, label, f"the deadline ({format_since(deadline, anchor, label)})")
-    text = f"{observation} at the deadline, {format_since(deadline, anchor, label)}"
+    text = f"at the deadline, {format_since(deadline, anchor, label)}: {observation}"
     if answer.longest_run is not None and hold:
-        return f"{text}; true for only {answer.longest_run:.1f} s, not for {format_duration(hold)}"
+        return f"{text}; it was true for only {answer.longest_run:.1f} s instead of {format_duration(hold)}"
     if answer.late_span:
         late = answer.late_span.start - deadline
-        return f"{text}; came true {late:.1f} s too late, {format_since(answer.late_span.start, anchor, label)}"
-    return f"{text}; never observed to come true"
+        return f"{text}; it became true {late:.1f} s too late, {format_since(answer.late_span.start, anchor, label)}"
+    return f"{text}; it was never observed to be true"
 
 
 def phrase_throughout(answer: Answer, anchor: float, label: str, end: float) -> str:
@@ -214,7 +229,7 @@ def phrase_throughout(answer: Answer, anchor: float, label: str, end: float) -> 
     if answer.status is Status.VIOLATED:
         return f"{answer.sample.observation}, {format_since(answer.at, anchor, label)}"
     if answer.status is Status.HELD:
-        return f"true at all times until {format_since(end, anchor, label)}"
+        return f"true the whole time until {format_since(end, anchor, label)}"
     return _phrase_undecided(answer, anchor, label, f"the end ({format_since(end, anchor, label)})")
 
 
@@ -228,9 +243,10 @@ def _phrase_undecided(answer: Answer, anchor: float, label: str, end: str) -> st
 
 
 def _phrase_readings(doubt: Stretch, anchor: float, label: str, end: str) -> str:
-    """Describe a run that began or ended at an uncertain moment, and the two readings that decide differently."""
+    """Describe a stretch that began or ended at an uncertain moment, so that both verdicts are possible."""
     is_begin = doubt.lo < doubt.hi
     times = (doubt.lo, doubt.hi) if is_begin else (doubt.end_lo, doubt.end_hi)
     first, last = (format_since(t, anchor, label) for t in times)
     word = "since" if is_begin else "until"
-    return f"{doubt.sample.observation}, {word} {first} or {last}, or any moment between: both fit, with {end}"
+    moment = f"{word} some moment between {first} and {last}"
+    return f"{doubt.sample.observation}, {moment}: too uncertain to compare with {end}"

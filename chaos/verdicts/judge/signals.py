@@ -29,7 +29,7 @@ def _check_pattern(text: str) -> str:
     return text
 
 
-Pattern = Annotated[str, AfterValidator(_check_pattern), Field(description="a substring, or /a regular expression/")]
+Pattern = Annotated[str, AfterValidator(_check_pattern), Field(description="A substring, or /a regular expression/.")]
 
 
 def matches(pattern: str, text: str | None) -> bool:

@@ -20,7 +20,7 @@ def test_commands_and_undo() -> None:
     assert [(str(step.command), str(step.unless)) for step in program.undo.steps] == [
         ("sysctl -w vm.swappiness=60", f"{FACT} is 60")
     ]
-    assert [str(check) for check in program.undo.proof] == [f"{FACT} is 60", "node-ready is True"]
+    assert [str(check) for check in program.undo.proof] == [f"{FACT} is 60", "the node is Ready"]
 
 
 def test_the_timer_restores_it_and_undo_disarms_the_timer() -> None:

@@ -61,7 +61,7 @@ def learned(
 def test_all_proofs_on_the_node_prove_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done, notes = learned(tmp_path, UNDONE, monkeypatch)
     assert done
-    assert notes == ["stop on n1 of run r was undone on another machine: kubelet-state is active"]
+    assert notes == ["stop on n1 of run r was undone on another machine: the kubelet is active"]
 
 
 @pytest.mark.parametrize(

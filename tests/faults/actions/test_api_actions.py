@@ -14,7 +14,7 @@ from tests.kit.actionkit import ACTIONS, ActionDescription, describe, prepare
 NODE_PATH, PODS = "/api/v1/nodes/n1", "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"
 WEB, DB = "/apis/apps/v1/namespaces/demo/deployments/web", "/apis/apps/v1/namespaces/demo/daemonsets/db"
 BUDGET = "/apis/policy/v1/namespaces/demo/poddisruptionbudgets/web"
-IS_BACK = "machine is on and node-ready is True"
+IS_BACK = "the machine is on and the node is Ready"
 OUT = "node.kubernetes.io/out-of-service"
 
 
@@ -143,7 +143,7 @@ TABLE: list[tuple[str, dict[str, Any], Target, ActionDescription]] = [
                 ],
                 [f"taint/{OUT}:NoSchedule is None"],
             ),
-            preconditions=["machine is off", "node-ready is False"],
+            preconditions=["the machine is off", "node-ready is False"],
         ),
     ),
     (
@@ -203,12 +203,12 @@ def test_undo_of_delete_node_registers_the_node_and_restores_its_metadata() -> N
         preconditions=[],
         failsafe="nodefall-run-do after 900s: systemctl restart kubelet.service",
         undo=[
-            "systemctl restart kubelet.service unless node-ready is True",
+            "systemctl restart kubelet.service unless the node is Ready",
             f'PATCH {NODE_PATH} {{"metadata": {{"labels": {{"zone": "a"}}}}}} unless {labels}',
             "taints of n1: +k=v:NoSchedule unless taint/k:NoSchedule is v",
             f"{ON} unless {UNSCHEDULABLE} is True",
         ],
-        proof=["node-ready is True", labels, "taint/k:NoSchedule is v", f"{UNSCHEDULABLE} is True"],
+        proof=["the node is Ready", labels, "taint/k:NoSchedule is v", f"{UNSCHEDULABLE} is True"],
         disarm="nodefall-run-do",
     )
 

@@ -51,7 +51,7 @@ def test_a_certificate_is_mounted_over_the_kubelets_and_unmounted() -> None:
         preconditions=[former],
         failsafe=f"nodefall-run-do after 90s: {restore}",
         undo=[f"{restore} unless {former}"],
-        proof=[former, "inhibitor-kubelet is True", "node-ready is True"],
+        proof=[former, "inhibitor-kubelet is True", "the node is Ready"],
         disarm="nodefall-run-do",
     )
 

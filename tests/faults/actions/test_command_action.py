@@ -34,7 +34,7 @@ def test_a_proof_makes_precondition_and_undo_checks() -> None:
         preconditions=[f"{FACT} is 0"],
         failsafe=FAILSAFE,
         undo=[f"systemctl start cron.service unless {FACT} is 0"],
-        proof=[f"{FACT} is 0", "node-ready is True"],
+        proof=[f"{FACT} is 0", "the node is Ready"],
         disarm="nodefall-run-do",
     )
 
@@ -42,7 +42,7 @@ def test_a_proof_makes_precondition_and_undo_checks() -> None:
 def test_without_a_proof_the_undo_must_succeed_once() -> None:
     described = describe("command", {"inject": INJECT, "undo": UNDO}, target())
     assert described.undo == ["systemctl start cron.service unless None"]
-    assert (described.preconditions, described.proof) == ([], ["node-ready is True"])
+    assert (described.preconditions, described.proof) == ([], ["the node is Ready"])
     assert described.failsafe == FAILSAFE
 
 

@@ -51,7 +51,7 @@ def test_a_unit_runs_a_loop_for_each_worker(given: dict[str, Any], workers: str,
     assert done.preconditions == ["cpu-filler is inactive"]
     assert done.failsafe.endswith(f"s: {STOP}")
     assert done.undo == [f"{STOP} unless cpu-filler is inactive"]
-    assert done.proof == ["cpu-filler is inactive", "node-ready is True"]
+    assert done.proof == ["cpu-filler is inactive", "the node is Ready"]
     assert done.disarm == "nodefall-run-do"
 
 

@@ -43,7 +43,7 @@ def test_source_and_target_are_named_and_the_options_restored() -> None:
         preconditions=[former],
         failsafe=f"nodefall-run-do after 90s: {back}",
         undo=[f"{back} unless {former}", f"rm --force {note} unless None when {former}"],
-        proof=[former, "node-ready is True"],
+        proof=[former, "the node is Ready"],
         disarm="nodefall-run-do",
     )
 

@@ -79,7 +79,7 @@ def test_the_unit_is_limited_and_its_files_are_removed(
         f"disk-limits?unit={unit} is { {name: LIMITS[name] for name in LIMITS if name not in ('disk', 'number')} }"
     )
     assert unless == restored
-    assert done.proof == [restored, "node-ready is True"]
+    assert done.proof == [restored, "the node is Ready"]
     assert done.disarm == "nodefall-run-do"
 
 

@@ -44,7 +44,7 @@ def test_the_manifest_is_hidden_and_shown_again(given: dict[str, Any], seconds: 
     assert "stop --timeout 0 $id" in words[2]
     assert done.failsafe == f"nodefall-run-do after {seconds}s: umount --lazy {MANIFEST}"
     assert done.undo == [f"umount --lazy {MANIFEST} unless etcd-manifest is {FORMER}"]
-    assert done.proof == [f"etcd-manifest is {FORMER}", "etcd-health is True", "node-ready is True"]
+    assert done.proof == [f"etcd-manifest is {FORMER}", "etcd-health is True", "the node is Ready"]
     assert done.preconditions == [f"etcd-manifest is {FORMER}", f"etcd-members is {MEMBERS}"]
     assert done.disarm == "nodefall-run-do"
 

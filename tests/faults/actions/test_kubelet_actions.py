@@ -21,7 +21,7 @@ FACTS = {
 NODE = Target("n1", facts=FACTS, tag="run-do", max_duration=600.0)
 WITHOUT_LOCK = Target("n1", facts=FACTS | {"inhibitor-kubelet": False}, tag="run-do")
 START = "systemctl start k3s-agent.service"
-RUNS = ["kubelet-state is active", "inhibitor-kubelet is True", "node-ready is True"]
+RUNS = ["the kubelet is active", "inhibitor-kubelet is True", "the node is Ready"]
 RELOAD = (
     """sh -c 'rm --force "$1" && systemctl daemon-reload' nodefall """
     "/run/systemd/system.control/k3s-agent.service.d/50-CPUQuota.conf"
@@ -35,7 +35,7 @@ TABLE = [
             inject=["systemctl stop k3s-agent.service"],
             preconditions=[],
             failsafe=f"nodefall-run-do after 600s: {START}",
-            undo=[f"{START} unless kubelet-state is active"],
+            undo=[f"{START} unless the kubelet is active"],
             proof=RUNS,
             disarm="nodefall-run-do",
         ),
@@ -47,7 +47,7 @@ TABLE = [
             inject=["systemctl restart k3s-agent.service"],
             preconditions=[],
             failsafe="",
-            undo=[f"{START} unless kubelet-state is active"],
+            undo=[f"{START} unless the kubelet is active"],
             proof=RUNS,
             disarm="",
         ),
@@ -59,7 +59,7 @@ TABLE = [
             preconditions=[],
             failsafe=f"nodefall-run-do after 600s: {CONT}",
             undo=[f"{CONT} unless kubelet-stopped-state is False"],
-            proof=["kubelet-stopped-state is False", "node-ready is True"],
+            proof=["kubelet-stopped-state is False", "the node is Ready"],
             disarm="nodefall-run-do",
         ),
     ),
@@ -70,7 +70,7 @@ TABLE = [
             preconditions=[f"kubelet-cpu-quota is {NO_QUOTA}"],
             failsafe=f"nodefall-run-do after 600s: {RELOAD}",
             undo=[f"{RELOAD} unless kubelet-cpu-quota is {NO_QUOTA}"],
-            proof=[f"kubelet-cpu-quota is {NO_QUOTA}", "node-ready is True"],
+            proof=[f"kubelet-cpu-quota is {NO_QUOTA}", "the node is Ready"],
             disarm="nodefall-run-do",
         ),
     ),
@@ -81,7 +81,7 @@ TABLE = [
             preconditions=[],
             failsafe="nodefall-run-do after 600s: systemctl start crio.service",
             undo=["systemctl start crio.service unless runtime-state is active"],
-            proof=["runtime-state is active", "node-ready is True"],
+            proof=["runtime-state is active", "the node is Ready"],
             disarm="nodefall-run-do",
         ),
     ),
@@ -94,7 +94,7 @@ def test_inject_and_undo(name: str, expected: ActionDescription) -> None:
 
 
 def test_a_lock_that_was_not_held_is_not_restored() -> None:
-    assert describe("kubelet-stop", {}, WITHOUT_LOCK).proof == ["kubelet-state is active", "node-ready is True"]
+    assert describe("kubelet-stop", {}, WITHOUT_LOCK).proof == ["the kubelet is active", "the node is Ready"]
 
 
 @pytest.mark.parametrize("name", [row[0] for row in TABLE])

@@ -28,13 +28,13 @@ def target(power: str = "redfish", **facts: Any) -> Target:
     return Target("n1", power=power, facts=FACTS | named, tag="run-do")
 
 
-UP = ["preparing-for-shutdown is b false", "node-ready is True"]
-ON = "power on unless machine is on"
+UP = ["no shutdown is in progress", "the node is Ready"]
+ON = "power on unless the machine is on"
 HELD = "inhibitor-holders is ['Network Manager', 'kubelet']"
 LOCKS = [f"systemctl restart {unit}.service unless {HELD}" for unit in ("NetworkManager", "kubelet")]
 CRASH = "sh -c 'echo c > /proc/sysrq-trigger'"
 
-REPORTS = [UP[0], "kubelet-state is active", "boot-posted is True", UP[1]]
+REPORTS = [UP[0], "the kubelet is active", "the Node object has the current boot ID", UP[1]]
 TABLE = [
     ("hard-reboot", target(), ActionDescription(["systemctl reboot --force --force"], [], "", [ON], UP, "")),
     ("hard-reboot", target(""), ActionDescription(["systemctl reboot --force --force"], [], "", [], UP, "")),
@@ -63,10 +63,10 @@ TABLE = [
             preconditions=["preparing-for-shutdown is b true"],
             failsafe="",
             undo=[
-                "systemctl restart kubelet.service unless node-ready is True",
+                "systemctl restart kubelet.service unless the node is Ready",
                 "systemctl restart kubelet.service unless inhibitor-kubelet is True",
             ],
-            proof=["node-ready is True", "inhibitor-kubelet is True"],
+            proof=["the node is Ready", "inhibitor-kubelet is True"],
             disarm="",
         ),
     ),

@@ -170,7 +170,7 @@ def test_undo_and_failsafe_timer_delete_only_the_root_of_nodefall() -> None:
         "tc qdisc del dev eth0 root handle 4e0f: unless netem is False",
         f"{RENEW} unless {before} when netem is False and {KIND}",
     ]
-    assert described.proof == ["netem is False", before, "node-ready is True"]
+    assert described.proof == ["netem is False", before, "the node is Ready"]
     assert described.disarm == "nodefall-run-slow"
     assert described.preconditions == [
         "netem is False",

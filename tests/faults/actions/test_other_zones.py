@@ -166,7 +166,7 @@ def test_a_control_plane_in_other_zones_is_hit_with_its_load_balancer(
 def test_a_partition_from_all_control_planes_proves_by_the_api_that_it_is_undone() -> None:
     api = "api-reachable is {'ipv4': True, 'ipv6': True}"
     cut = target(FAR_PLANE, TARGET, FAR)
-    assert describe("partition", ZONES, cut).proof == ["nft-rules is False", api, "node-ready is True"]
+    assert describe("partition", ZONES, cut).proof == ["nft-rules is False", api, "the node is Ready"]
     assert api not in describe("partition", ZONES | {"traffic": "pods"}, cut).proof
     assert api not in describe("partition", ZONES, target(*ALL)).proof
     with pytest.raises(Unsupported, match="does not reach the API server now"):

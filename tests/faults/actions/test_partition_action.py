@@ -121,7 +121,7 @@ def test_a_state_of_0_1_0_is_undone() -> None:
     assert [str(check) for check in action.program(state).undo.proof] == [
         "nft-rules is False",
         "api-reachable is {'ipv4': True}",
-        "node-ready is True",
+        "the node is Ready",
     ]
     timer = action.program(state).failsafe
     assert timer is not None
@@ -187,7 +187,7 @@ def test_failsafe_and_undo_delete_only_the_table_of_nodefall() -> None:
     assert described.proof == [
         "nft-rules is False",
         "api-reachable is {'ipv4': True, 'ipv6': True}",
-        "node-ready is True",
+        "the node is Ready",
     ]
     assert described.disarm == "nodefall-run-cut"
     assert describe("partition", {}, READY).failsafe.startswith("nodefall-run-cut after 600s")

@@ -23,32 +23,32 @@ WITHOUT_LOGIND = replace(
 )
 WAKE = replace(BARE, power="power", power_capabilities=ON)
 PERSON = replace(BARE, power="power", power_capabilities=ON_OFF)
-UP = ["preparing-for-shutdown is b false", "node-ready is True"]
+UP = ["no shutdown is in progress", "the node is Ready"]
 KEEP_OFF, RESTORE_POLICY = (
     "power restart-policy no",
     "power restart-policy on-failure:1 unless restart-policy is on-failure:1",
 )
 POLICY = "restart-policy is on-failure:1"
-ON_UNLESS, ON_UNTIL_UP = "power on unless machine is on", f"power on unless {UP[0]}"
+ON_UNLESS, ON_UNTIL_UP = "power on unless the machine is on", f"power on unless {UP[0]}"
 IDLE = f"scheduled-shutdown is {NO_SHUTDOWN_SCHEDULED}"
 CANCEL = f"shutdown -c unless {IDLE}"
 OFF, SOON = "systemctl poweroff", "shutdown -P +1"
 
 TABLE: list[tuple[str, dict[str, Any], Target, list[str], list[str], list[str]]] = [
-    ("poweroff", {}, STEADY, [OFF], [ON_UNLESS], ["machine is on", *UP]),
-    ("poweroff", {}, DOCKER, [KEEP_OFF, OFF], [ON_UNLESS, RESTORE_POLICY], ["machine is on", *UP, POLICY]),
+    ("poweroff", {}, STEADY, [OFF], [ON_UNLESS], ["the machine is on", *UP]),
+    ("poweroff", {}, DOCKER, [KEEP_OFF, OFF], [ON_UNLESS, RESTORE_POLICY], ["the machine is on", *UP, POLICY]),
     ("poweroff", {}, WAKE, [OFF], [ON_UNTIL_UP], UP),
     ("poweroff", {}, PERSON, [OFF], [ON_UNTIL_UP], UP),
     ("poweroff", {}, BARE, ["rtcwake -m no -s 240", OFF], [], UP),
     ("poweroff", {"wake": "90s"}, BARE, ["rtcwake -m no -s 90", OFF], [], UP),
-    ("power-cut", {}, DOCKER, [KEEP_OFF, "power off"], [ON_UNLESS, RESTORE_POLICY], ["machine is on", *UP, POLICY]),
+    ("power-cut", {}, DOCKER, [KEEP_OFF, "power off"], [ON_UNLESS, RESTORE_POLICY], ["the machine is on", *UP, POLICY]),
     ("power-cut", {}, WITHOUT_LOGIND, [KEEP_OFF, "power off"], [ON_UNLESS, RESTORE_POLICY],
-     ["machine is on", "kubelet-state is active", "node-ready is True", POLICY]),
+     ["the machine is on", "the kubelet is active", "the node is Ready", POLICY]),
     ("power-button", {}, STEADY, ["power soft-off"], [ON_UNLESS],
-     ["machine-stopping is False", "machine is on", *UP]),
+     ["machine-stopping is False", "the machine is on", *UP]),
     ("power-cut", {}, PERSON, ["power off"], [ON_UNTIL_UP], UP),
     ("schedule-shutdown", {"fires": True}, DOCKER, [KEEP_OFF, SOON], [ON_UNLESS, RESTORE_POLICY, CANCEL],
-     [IDLE, "machine is on", *UP, POLICY]),
+     [IDLE, "the machine is on", *UP, POLICY]),
     ("schedule-shutdown", {}, DOCKER, [SOON], [ON_UNLESS, CANCEL], [IDLE, *UP]),
     ("schedule-shutdown", {}, WAKE, [SOON], [CANCEL], [IDLE, *UP]),
     ("reboot", {}, DOCKER, ["systemctl reboot"], [ON_UNLESS], UP),

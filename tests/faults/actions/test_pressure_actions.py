@@ -89,7 +89,7 @@ def test_a_unit_ends_by_its_limit_by_a_timer_and_by_undo(kind: str) -> None:
         preconditions=[f"{kind}-filler is inactive"],
         failsafe=f"nodefall-run-do after 120s: {stop}",
         undo=[f"{stop} unless {kind}-filler is inactive"],
-        proof=[f"{kind}-filler is inactive", "node-ready is True"],
+        proof=[f"{kind}-filler is inactive", "the node is Ready"],
         disarm="nodefall-run-do",
     )
     assert "RuntimeMaxSec=120 " in done.inject[0]
@@ -101,12 +101,12 @@ def test_the_clock_is_set_after_its_synchronisation_is_stopped() -> None:
     assert done.inject[1].endswith(" nodefall -90")
     assert done.failsafe.endswith("; systemctl start chrony.service'")
     assert done.undo[1] == "systemctl start chrony.service unless time-sync-state is active"
-    assert done.proof == ["clock-skew is 0", "time-sync-state is active", "node-ready is True"]
+    assert done.proof == ["clock-skew is 0", "time-sync-state is active", "the node is Ready"]
 
 
 def test_a_synchronisation_that_did_not_run_is_not_started() -> None:
     done = describe("clock-skew", {}, target(time_sync_state="inactive"))
-    assert done.proof == ["clock-skew is 0", "node-ready is True"]
+    assert done.proof == ["clock-skew is 0", "the node is Ready"]
     assert "systemctl start" not in " ".join([done.failsafe, *done.undo])
 
 
@@ -119,7 +119,7 @@ def test_a_skew_out_of_bounds_is_rejected(by: str) -> None:
 def test_power_cut_by_the_kernel() -> None:
     done = describe("power-cut", {"how": "sysrq"}, target(power="redfish"))
     assert done.inject == ["sh -c 'echo o > /proc/sysrq-trigger'"]
-    assert done.undo == ["power on unless machine is on"]
+    assert done.undo == ["power on unless the machine is on"]
 
 
 REFUSED = [

@@ -132,8 +132,8 @@ def test_large_packets_to_other_nodes_and_networks() -> None:
 @pytest.mark.parametrize(
     ("action", "proof"),
     [
-        ("dns-failure", ["nft-rules is False", f"{LOOKUP} is True", "node-ready is True"]),
-        ("mtu", ["nft-rules is False", "node-ready is True"]),
+        ("dns-failure", ["nft-rules is False", f"{LOOKUP} is True", "the node is Ready"]),
+        ("mtu", ["nft-rules is False", "the node is Ready"]),
     ],
 )
 def test_undo_and_failsafe_timer_delete_the_table(action: str, proof: list[str]) -> None:
@@ -176,7 +176,7 @@ def test_refusals(action: str, given: dict[str, Any], target: Target, why: str) 
 
 def test_pods_alone_need_no_lookup_of_the_host() -> None:
     target = replace(READY, facts=FACTS | {LOOKUP: False})
-    assert describe("dns-failure", {"traffic": "pods"}, target).proof == ["nft-rules is False", "node-ready is True"]
+    assert describe("dns-failure", {"traffic": "pods"}, target).proof == ["nft-rules is False", "the node is Ready"]
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_the_reason_of_every_row_is_known(view: str) -> None:
     result, _ = made("a step is missing")
     first = result.hypothesis[0].name
     shown = [row.because for section in rows(result).values() for row in section]
-    assert sum(because.startswith("not judged, because") for because in shown) == 1
+    assert sum(because.startswith("not judged: ") for because in shown) == 1
     assert shown.count(f"as for {first}") == len(result.hypothesis) + len(result.recovery) - 1
     assert f"as for {first}" in "\n".join(VIEWS[view](made("a step is missing")))
 
@@ -155,7 +155,9 @@ def test_a_note_that_is_a_reason_is_shown_once(view: str) -> None:
     fault = "foreign fault: n1 was cordoned by kubectl at +2.0 s"
     first, *others = result.hypothesis
     changed = msgspec.structs.replace(
-        result, notes=(fault, "another note"), hypothesis=(replace(first, because=f"{fault}; to decide it: x"), *others)
+        result,
+        notes=(fault, "another note"),
+        hypothesis=(replace(first, because=f"{fault}; to decide this, nodefall needs x"), *others),
     )
     text = "\n".join(VIEWS[view]((changed, timeline)))
     assert (text.count(fault), text.count("another note")) == (1, 1)

@@ -26,15 +26,15 @@ BLOCKED = "{timeout: 25s}"
 
 ROWS: list[tuple[str, str, str, Status, str]] = [
     # A kubelet renews its Lease until the machine is off, and again after the boot.
-    ("01", "poweroff", FRESH % ("at-most: 15s, fresh: true", "always: {for: 5s}"), HELD, "true at all times"),
+    ("01", "poweroff", FRESH % ("at-most: 15s, fresh: true", "always: {for: 5s}"), HELD, "true the whole time"),
     ("01", "poweroff", FRESH % ("fresh: false", "within: 45s"), HELD, "its Lease is no longer renewed, 37.3 s"),
     ("01", "power-on", FRESH % ("fresh: true", "within: 10s"), HELD, "2.2 s after"),
     ("05", "power-cut", FRESH % ("fresh: true", "always: {for: 60s}"), VIOLATED, "no longer renewed"),
     ("07", "partition", FRESH % ("fresh: false", "within: 45s"), HELD, "no longer renewed"),
     # Over IPv6 the kubelet is back after 45 s; the Lease was stale for 10 s by then.
     ("12", "partition", FRESH % ("fresh: false", "within: 45s"), HELD, "no longer renewed"),
-    ("12", "partition", FRESH % ("at-most: 50s, fresh: true", "always: {for: 100s}"), HELD, "true at all times"),
-    ("27", "poweroff", FRESH % ("fresh: true", "always: {for: 60s}"), HELD, "true at all times"),
+    ("12", "partition", FRESH % ("at-most: 50s, fresh: true", "always: {for: 100s}"), HELD, "true the whole time"),
+    ("27", "poweroff", FRESH % ("fresh: true", "always: {for: 60s}"), HELD, "true the whole time"),
     # Events.
     ("01", "poweroff", EVENT % ("node: victim, reason: Shutdown, component: kubelet", "5s"), HELD, "1 observed"),
     ("02", "prepare-for-shutdown", EVENT % ("node: victim, message: shutdown cancellation", "15s"), HELD, "1 observed"),
@@ -56,19 +56,19 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     ("27", "poweroff", ORDER, HELD, "17 of priority 0"),
     ("05", "power-cut", ORDER, INCONCLUSIVE, "the end of demo/db-1 was not observed"),
     ("01", "poweroff", GRACE % "", HELD, "the shutdown gives its group 20 s"),
-    ("10", "poweroff", GRACE % "", HELD, "(same for 3 of 3)"),
-    ("02", "prepare-for-shutdown", GRACE % "", HELD, "(same for 11 of 11)"),
+    ("10", "poweroff", GRACE % "", HELD, "3 of 3, for example"),
+    ("02", "prepare-for-shutdown", GRACE % "", HELD, "11 of 11, for example"),
     # Ignores SIGTERM and has 120 s: the shutdown allows 20 s, then the container is killed.
     ("16", "poweroff", GRACE % ", labels: {app: stubborn}", HELD, "killed 19 to 21 s after"),
-    ("16", "poweroff", GRACE % "", HELD, "(same for 11 of 11)"),
+    ("16", "poweroff", GRACE % "", HELD, "11 of 11, for example"),
     # A pod that was already being deleted: its end was not reported.
     ("16", "poweroff", GRACE.replace(", terminating", "") % "", INCONCLUSIVE, "p9p2v: its end was not observed"),
     ("05", "power-cut", GRACE % "", INCONCLUSIVE, "its end was not observed"),
     ("08", "drain", BUDGET % "[eviction]", HELD, "demo/web: 6 pods are healthy, 6 are desired; lost so far: none"),
-    ("01", "poweroff", BUDGET % "[eviction, deletion]", HELD, "true at all times"),
-    ("05", "power-cut", BUDGET % "[eviction, deletion]", HELD, "true at all times"),
+    ("01", "poweroff", BUDGET % "[eviction, deletion]", HELD, "true the whole time"),
+    ("05", "power-cut", BUDGET % "[eviction, deletion]", HELD, "true the whole time"),
     # Two nodes of a zone: the rate limiter admits one taint per 10 s.
-    ("25", "power-cut", RATE % ("10s", "0.1/s"), HELD, "true at all times"),
+    ("25", "power-cut", RATE % ("10s", "0.1/s"), HELD, "true the whole time"),
     ("25", "power-cut", RATE % ("30s", "0.05/s"), VIOLATED, "2 nodes in 30s"),
     ("25", "power-cut", MOVED % ("except: [daemonset, static]", "140s"), HELD, "is ready on rz-worker"),
     ("01", "poweroff", MOVED % ("labels: {app: web}", "30s"), HELD, "is ready on ra-worker"),
@@ -76,10 +76,16 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
     ("01", "poweroff", MOVED % ("labels: {app: db}", "100s"), VIOLATED, "demo/db-1: not replaced"),
     ("01", "poweroff", "{assert: pods-rejected, with: {node: victim}, within: 30s}", HELD, "Failed (NodeShutdown)"),
     ("02", "prepare-for-shutdown", "{assert: pods-rejected, with: {node: victim}, within: 30s}", HELD, "agent-"),
-    ("05", "power-cut", "{assert: pods-rejected, with: {node: victim}, within: 30s}", VIOLATED, "0 pods match"),
+    (
+        "05",
+        "power-cut",
+        "{assert: pods-rejected, with: {node: victim}, within: 30s}",
+        VIOLATED,
+        "0 pods rejected because of the shutdown",
+    ),
     ("05", "power-cut", STUCK % ("", "after: stop + 100s, always: {for: 300s}"), HELD, "being deleted"),
     ("05", "power-cut", STUCK % (", none: {}", "within: 440s"), HELD, "already at stop"),
-    ("08", "drain", EVICTED % ("", "within: 35s"), HELD, "EvictionByEvictionAPI, being deleted (same for 3 of 3)"),
+    ("08", "drain", EVICTED % ("", "within: 35s"), HELD, "EvictionByEvictionAPI, being deleted"),
     ("08", "drain", EVICTED % (", any: {}", "never: {for: 25s}"), HELD, "never observed"),
     (
         "05",
@@ -126,11 +132,11 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
         "power-cut",
         "{assert: volume-attached, with: {node: victim, attached: false}, within: 60s}",
         INCONCLUSIVE,
-        "no VolumeAttachments were observed; to decide it: the VolumeAttachments",
+        "no VolumeAttachments were observed; to decide this, nodefall needs the VolumeAttachments",
     ),
     # The power control reports that the machine is off; recording 07 has no reading of the running containers.
-    ("01", "poweroff", ONE % "150s", HELD, "true at all times"),
-    ("05", "power-cut", ONE % "480s", HELD, "true at all times"),
+    ("01", "poweroff", ONE % "150s", HELD, "true the whole time"),
+    ("05", "power-cut", ONE % "480s", HELD, "true the whole time"),
     ("07", "partition", ONE % "150s", INCONCLUSIVE, "no report from ra-worker on whether it still runs"),
     # Drained by kubectl: the responses of the API server were not recorded.
     (
@@ -138,7 +144,7 @@ ROWS: list[tuple[str, str, str, Status, str]] = [
         "drain",
         "{assert: eviction-refused, with: {node: victim}, within: 10s}",
         INCONCLUSIVE,
-        "responses of the API server to drain-blocked were not recorded, at stop; to decide it: the responses to the",
+        "to drain-blocked were not recorded, at stop; to decide this, nodefall needs the responses to the",
     ),
 ]
 

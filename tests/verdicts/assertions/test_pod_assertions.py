@@ -168,13 +168,15 @@ def test_empty_frozen_set_is_inconclusive_but_for_its_number() -> None:
     expectation = "{assert: pods, with: {namespace: nope, at: stop, each: {phase: Running}}, within: 10s}"
     verdict = ask(Story().node(0, "n1").pod(0, "a"), expectation)
     assert verdict.status is INCONCLUSIVE
-    assert verdict.because.startswith("no such pod existed at stop; to decide it: a selection with subjects")
+    assert verdict.because.startswith(
+        "no such pod existed at stop; to decide this, nodefall needs a selection with subjects"
+    )
 
 
 def test_count_is_described() -> None:
     verdict = ask(Story().node(0, "n1").pod(0, "a"), COUNT % "least: 1, most: 2")
-    assert verdict.expected == "1 to 2 pods with phase Running within 10s of stop"
-    assert verdict.because.startswith("0 pods match at the deadline, 10.0 s after stop")
+    assert verdict.expected == "1 to 2 pods are Running within 10s of stop"
+    assert verdict.because.startswith("at the deadline, 10.0 s after stop: 0 pods Running")
 
 
 @pytest.mark.parametrize(

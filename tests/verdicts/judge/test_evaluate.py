@@ -34,7 +34,7 @@ def changes(*states: tuple[float, str]) -> Story:
             VIOLATED,
             "12.3 s too late, 17.3 s after stop",
         ),
-        ("too early", changes((0, "False"), (9, "True")), "within: 5s", VIOLATED, "never observed to come true"),
+        ("too early", changes((0, "False"), (9, "True")), "within: 5s", VIOLATED, "it was never observed to be true"),
         ("never", changes((0, "True")), "within: 5s", VIOLATED, "n1: Ready is True (KubeletReady"),
         ("wrong object", changes((0, "True")).node(0, "n2", "False"), "within: 5s", VIOLATED, "n1: Ready is True"),
         (
@@ -58,7 +58,7 @@ def changes(*states: tuple[float, str]) -> Story:
             changes((0, "True"), (12, "False"), (16, "True")),
             "within: 5s, for: 3s",
             HELD,
-            "and stayed so for 3s",
+            "and it stayed so for 3s",
         ),
         ("never: not", changes((0, "True")), "never: {for: 20s}", HELD, "never observed"),
         (
@@ -76,7 +76,13 @@ def changes(*states: tuple[float, str]) -> Story:
             INCONCLUSIVE,
             "5.0 s after stop",
         ),
-        ("always", changes((0, "False")), "always: {for: 20s}", HELD, "true at all times"),
+        (
+            "always",
+            changes((0, "False")),
+            "always: {for: 20s}",
+            HELD,
+            "true the whole time until 20.0 s after stop (at stop: n1: Ready",
+        ),
         ("always: broken", changes((0, "False"), (15, "True")), "always: {for: 20s}", VIOLATED, "5.0 s after stop"),
         (
             "unknown fact",

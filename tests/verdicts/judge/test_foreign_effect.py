@@ -70,7 +70,9 @@ def test_the_verdict_names_who_did_it() -> None:
     result = run(story(), SOON, MOST)
     assert [v.status for v in result.hypothesis] == [HELD, INCONCLUSIVE]
     touched = result.hypothesis[1]
-    assert touched.because == f"{KUBECTL}; to decide it: a run during which no one else changes the nodes"
+    assert (
+        touched.because == f"{KUBECTL}; to decide this, nodefall needs a run during which no one else changes the nodes"
+    )
     assert touched.at == T0 + 30
     assert result.headline == "1 of 2 inconclusive: During the run, n2 was cordoned by kubectl (field manager)"
     assert (result.exit_code, result.notes[0]) == (2, KUBECTL)

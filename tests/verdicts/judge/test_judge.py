@@ -156,7 +156,7 @@ def test_met_abort_condition_makes_the_result_inconclusive(always: dict[str, Any
     result = run(stopped(), abort=abort)
     assert [v.status for v in result.abort] == [VIOLATED]
     assert result.exit_code == 2
-    assert result.headline == "inconclusive, with 1 of 1 held: Abort condition met: A node was unready after 1 s"
+    assert result.headline == "inconclusive, with 1 of 1 held: Abort condition met: A node was NotReady 1 s after stop"
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_unmet_requirement() -> None:
     story = stopped().host(1, "configz", {"shutdownGracePeriod": "0s"})
     result = run(story, requires={"kubelet": {"shutdownGracePeriod": ">0"}})
     assert result.exit_code == 2
-    assert result.sentence == "Node n1 does not have what the experiment requires"
+    assert result.sentence == "Node n1 does not meet the requirements of the experiment"
     assert "requires kubelet.shutdownGracePeriod >0, but n1 has 0s" in details(result)
 
 
@@ -529,7 +529,9 @@ def test_what_was_decided_before_an_interruption_stays_decided() -> None:
     hypothesis = f"[{NOT_READY[1:-1]}, {late}, {', '.join(questions)}]"
     result = run(story.node(45, "n1", boot_id="next"), 100, hypothesis, recovery={"within": "60s"})
     assert [v.status for v in result.hypothesis] == [HELD, VIOLATED, *[INCONCLUSIVE] * 3]
-    assert [v.because for v in (*result.hypothesis[2:], *result.recovery)] == ["not judged: interrupted"] * 4
+    assert [v.because for v in (*result.hypothesis[2:], *result.recovery)] == [
+        "not judged: the run was interrupted first"
+    ] * 4
 
 
 def test_an_interrupted_run_whose_step_is_not_proven_decides_nothing() -> None:

@@ -58,4 +58,4 @@ def test_observation_names_the_subject() -> None:
     good, bad = Signal((Sample(0, True, 1, "fine"),)), Signal((Sample(0, False, 2, "broken"),))
     subjects = SubjectSet("x", (Subject("a", good), Subject("b", bad), Subject("c", bad)))
     sample = combine(subjects).at(0)
-    assert (sample.observation, sample.seq) == ("b: broken (same for 2 of 3)", 2)
+    assert (sample.observation, sample.seq) == ("2 of 3, for example b: broken", 2)

@@ -1,4 +1,4 @@
-"""Sentences for people: the table of all, at most 15 words whatever the names are, and assertions without words."""
+"""Sentences for people: the table of all, at most 20 words whatever the names are, and assertions without words."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ def test_every_sentence_is_short(
     ("text", "expected"),
     [
         ("pods  end\n in time.", "Pods end in time"),
-        ("a b c d e f g h i j k l m n o", "A b c d e f g h i j k l m n o"),
-        ("a b c d e f g h i j k l m n o p q", "A b c d e f g h i j k l m n o…"),
+        ("a b c d e f g h i j k l m n o p q r s t", "A b c d e f g h i j k l m n o p q r s t"),
+        ("a b c d e f g h i j k l m n o p q r s t u v", "A b c d e f g h i j k l m n o p q r s t…"),
         ("", ""),
     ],
 )
@@ -188,7 +188,11 @@ class Broken(Silent):
         ({"within": "5s"}, VIOLATED, "Not as expected on n1 within 5 s: swap is off on a node"),
         ({"within": "5s"}, INCONCLUSIVE, "Unknown whether as expected within 5 s: swap is off on a node"),
         ({"never": {"for": "60s"}}, HELD, "As expected for 60 s: never: swap is off on a node"),
-        ({"name": "no swap", "always": {"for": "60s"}}, VIOLATED, "Not as expected on n1 after 3 s of 60 s: no swap"),
+        (
+            {"name": "no swap", "always": {"for": "60s"}},
+            VIOLATED,
+            "Not as expected on n1, 3 s after the first step (not allowed for 60 s): no swap",
+        ),
     ],
 )
 def test_an_assertion_without_words(
@@ -199,6 +203,25 @@ def test_an_assertion_without_words(
     PluginRegistry({}, {"swap-off": assertion}).bind_expectation(expectation)
     assert sentence(expectation, verdict, {"victim": ("n1",)}) == expected
     assert bool(caplog.records) is isinstance(assertion, Broken)
+
+
+WORKLOAD = {"assert": "workload-available", "with": {"namespace": "workload"}, "always": {"for": "30s"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "at", "first", "expected"),
+    [
+        ({}, 0.4, "power-off", "lost availability 0.4 s after power-off; it had to stay available for 30 s"),
+        ({}, 0.0, "cut", "was not available right after cut; it had to stay available for 30 s"),
+        ({"after": "end(on) + 5s"}, 9.0, "off", "lost availability 9 s after the end of on + 5s"),
+        ({"always": {"until": "on"}}, 2.0, "off", "lost availability 2 s after off; it had to stay available until on"),
+    ],
+)
+def test_what_had_to_stay_so(fields: dict[str, Any], at: float, first: str, expected: str) -> None:
+    expectation = Expectation.model_validate(WORKLOAD | fields)
+    REGISTRY.bind_expectation(expectation)
+    verdict = Verdict("x", "workload-available", VIOLATED, "", at=at, start=0.0, subjects=("deployment web",))
+    assert sentence(expectation, verdict, {}, first=first).startswith(f"Deployment web {expected}")
 
 
 RUNS = sorted(path.name.removesuffix(".jsonl.gz") for path in (RECORDINGS / "runs").glob("*.gz"))

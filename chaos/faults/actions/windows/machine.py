@@ -60,7 +60,8 @@ def _prepare_cut(target: Target, params: PowerCutParams) -> MachineState:
 POWER_CUT = windows_form(
     power.POWER_CUT,
     description="""
-    Off at once, as when the power cord is pulled; nothing more is written to disk. Windows has no SysRq.
+    The machine is off at once, as if the power cord were pulled, and writes nothing more to its disk. Windows has no
+    SysRq.
     """,
     state=MachineState,
     needs=Needs(KUBELET_REPORTING_FACTS, (PseudoFact.MACHINE, "boot-id", "last-stop")),
@@ -88,7 +89,8 @@ def _reboot(state: RebootState) -> Program:
 HARD_REBOOT = windows_form(
     reboot.HARD_REBOOT,
     description="""
-    Power off, then on: Windows itself reboots only by a shutdown. The step begins when the power comes back.
+    Powers the machine off and on, because Windows itself reboots only with a shutdown. The step begins when the power
+    comes back.
     """,
     state=RebootState,
     needs=Needs(KUBELET_REPORTING_FACTS, ("boot-id", "last-stop", PseudoFact.MACHINE)),

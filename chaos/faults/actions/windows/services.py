@@ -85,7 +85,7 @@ def _restore_kubelet(state: ServiceState) -> Undo:
 KUBELET_STOP = windows_form(
     units.KUBELET_STOP,
     summary="stop the kubelet's service; its containers keep running unreported",
-    description="``sc.exe stop kubelet``. A stop is no shutdown: the kubelet ends without touching its pods.",
+    description="Runs ``sc.exe stop kubelet``. A stop is not a shutdown: the kubelet ends without touching its pods.",
     state=ServiceState,
     proofs=(holds_until("kubelet-state", lambda v: v == "inactive", "the kubelet's service is stopped"),),
     needs=Needs(proof_facts=("kubelet-state",)),
@@ -96,7 +96,7 @@ KUBELET_STOP = windows_form(
 )
 KUBELET_START = windows_form(
     units.KUBELET_START,
-    description="``sc.exe start kubelet``, which starts its dependencies too; no effect on a kubelet that runs.",
+    description="Runs ``sc.exe start kubelet``, which also starts dependencies. A running kubelet is not affected.",
     state=ServiceState,
     proofs=(fact_is("kubelet-state", lambda v: v == ACTIVE, "the kubelet's service runs"),),
     needs=Needs(proof_facts=("kubelet-state", "kubelet-process")),
@@ -114,7 +114,7 @@ def _restart(state: ServiceState) -> Program:
 KUBELET_RESTART = windows_form(
     units.KUBELET_RESTART,
     description="""
-    ``Restart-Service``, which waits for the stop. A kubelet that has begun a graceful shutdown accepts no stop.
+    Runs ``Restart-Service``, which waits for the stop. A kubelet that has begun a graceful shutdown refuses to stop.
     """,
     state=ServiceState,
     proofs=(PROCESS_REPLACED,),
@@ -154,10 +154,9 @@ RUNTIME_STOP = windows_form(
     units.RUNTIME_STOP,
     summary="stop the container runtime, and the kubelet first where it depends on it; containers keep running",
     description="""
-    Windows stops no service that a running one depends on (1051): most platforms register the kubelet so.
-
-    Then the kubelet stops with the runtime, and the node turns NotReady by its Lease; without the dependency by the
-    kubelet's report, as on Linux.
+    Windows does not stop a service on which a running service depends (1051), and most platforms register the kubelet
+    as such a service. Then the kubelet stops with the runtime, and the node becomes NotReady because of its Lease.
+    Without the dependency, the kubelet reports NotReady, as on Linux.
     """,
     state=RuntimeState,
     proofs=(holds_until("runtime-state", lambda v: v == "inactive", "the runtime's service is stopped"),),

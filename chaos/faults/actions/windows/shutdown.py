@@ -149,7 +149,7 @@ def _prepare_poweroff(target: Target, params: PoweroffParams) -> ShutdownState:
 POWEROFF = windows_form(
     power.POWEROFF,
     summary="power the machine off by a shutdown (graceful if the kubelet takes part in it)",
-    description="``shutdown.exe /s /f /t 0``. A power control must power the machine on again: nothing else wakes it.",
+    description="Runs ``shutdown.exe /s /f /t 0``. Only a power control can power the machine on again.",
     state=ShutdownState,
     proofs=(MACHINE_OFF, BOOT_IDENTITY),
     needs=Needs(
@@ -167,7 +167,7 @@ REBOOT = windows_form(
     reboot.REBOOT,
     summary="reboot the machine by a shutdown (graceful if the kubelet takes part in it)",
     description="""
-    ``shutdown.exe /r /f /t 0``: the machine boots without a power control, unless an update holds it up.
+    Runs ``shutdown.exe /r /f /t 0``. The machine boots without a power control, unless an update holds it up.
     """,
     state=ShutdownState,
     needs=Needs(
@@ -233,9 +233,8 @@ def _schedule(state: ScheduleState) -> Program:
 SCHEDULE_SHUTDOWN = windows_form(
     shutdown.SCHEDULE_SHUTDOWN,
     description="""
-    ``shutdown.exe /s /f /t SECONDS``, after arming a task that cancels it if nodefall does not.
-
-    Task and undo cancel only the shutdown with the step's own comment, never one of somebody else.
+    Runs ``shutdown.exe /s /f /t SECONDS``, after arming a task that cancels the shutdown if nodefall does not. The
+    task and the undo cancel only the shutdown with the step's own comment, never the shutdown of somebody else.
     """,
     state=ScheduleState,
     proofs=(Proof("scheduled-shutdown", _check_scheduled),),
@@ -276,7 +275,8 @@ CANCEL_SHUTDOWN = windows_form(
     shutdown.CANCEL_SHUTDOWN,
     summary="cancel the shutdown that a step of the run has scheduled",
     description="""
-    ``shutdown.exe /a``. In the countdown only: once Windows notifies its services, nothing cancels a shutdown.
+    Runs ``shutdown.exe /a``. This works only during the countdown. Once Windows notifies its services, nothing
+    cancels a shutdown.
     """,
     state=CancelState,
     check_order=_check_order,

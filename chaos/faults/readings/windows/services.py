@@ -89,7 +89,9 @@ def _require_service(stdout: str, exit_code: int) -> str:
 
 
 class ServiceStateParams(Model):
-    service: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$", description="name of a service, as w32time")
+    service: str = Field(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}$", description="The name of the service, such as w32time."
+    )
 
 
 @host_fact(

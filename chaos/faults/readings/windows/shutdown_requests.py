@@ -107,8 +107,8 @@ _TAG = r"^(?:[A-Za-z0-9][A-Za-z0-9-]{0,199})?$"
 class NodefallShutdownParams(Model):
     """Which step or run: one of the two."""
 
-    tag: str = Field("", pattern=_TAG, description="of a step: RUN-STEP")
-    run: str = Field("", pattern=_TAG, description="a run's ID, for any of its steps")
+    tag: str = Field("", pattern=_TAG, description="The ID of a step as RUN-STEP.")
+    run: str = Field("", pattern=_TAG, description="The ID of a run, for any of its steps.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:

@@ -34,7 +34,7 @@ def test_the_services_stop_before_and_start_after_the_clock_is_right() -> None:
         "clock-skew is 0",
         f"{HYPERVISOR} is active",
         f"{TIME} is active",
-        "node-ready is True",
+        "the node is Ready",
     ]
     assert described.disarm == "nodefall-run-skew"
 

@@ -16,8 +16,8 @@ from tests.kit.win_host import WindowsHost
 
 FACTS: dict[str, Any] = {"kubelet-unit": "kubelet", "runtime-unit": "containerd", "kubelet-dependencies": []}
 BOTH = FACTS | {"kubelet-dependencies": ["containerd"]}
-READY = "node-ready is True"
-START_KUBELET = "sc.exe start kubelet unless kubelet-state is active"
+READY = "the node is Ready"
+START_KUBELET = "sc.exe start kubelet unless the kubelet is active"
 START_RUNTIME = "sc.exe start containerd unless runtime-state is active"
 
 

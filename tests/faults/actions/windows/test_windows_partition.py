@@ -72,7 +72,7 @@ def test_the_control_plane_is_every_known_address_of_it_and_outbound_rules_come_
     assert described.proof == [
         "firewall-rules is []",
         "api-reachable is {'ipv4': True, 'ipv6': True}",
-        "node-ready is True",
+        "the node is Ready",
     ]
     assert described.disarm == "nodefall-run-cut"
 

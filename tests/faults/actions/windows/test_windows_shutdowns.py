@@ -35,9 +35,14 @@ def shutdown(option: str, seconds: int = 0) -> str:
     return f"shutdown.exe {option} /f /t {seconds} /d p:4:1 /c 'nodefall run-do'"
 
 
-ON = "power on unless machine is on"
-ON_WITHOUT_STATE = "power on unless preparing-for-shutdown is b false"
-UP = ["preparing-for-shutdown is b false", "kubelet-state is active", "boot-posted is True", "node-ready is True"]
+ON = "power on unless the machine is on"
+ON_WITHOUT_STATE = "power on unless no shutdown is in progress"
+UP = [
+    "no shutdown is in progress",
+    "the kubelet is active",
+    "the Node object has the current boot ID",
+    "the node is Ready",
+]
 NONE_PENDING = [f"scheduled-shutdown is {NO_SHUTDOWN_SCHEDULED}"]
 OWN = "nodefall-shutdown?tag=run-do is"
 ABORT = f"shutdown.exe /a unless {OWN} False when {OWN} True"
@@ -45,13 +50,13 @@ CRASH = rf"'{TOOL}' /accepteula /crash"
 RESET = f"power off unless {UP[0]}"
 WITHOUT_STATE = replace(target("manual"), power_capabilities=frozenset({PowerCapability.ON, PowerCapability.OFF}))
 TABLE = [
-    ("poweroff", {}, target(), [shutdown("/s")], NONE_PENDING, [ON], ["machine is on", *UP]),
+    ("poweroff", {}, target(), [shutdown("/s")], NONE_PENDING, [ON], ["the machine is on", *UP]),
     ("reboot", {}, target(), [shutdown("/r")], NONE_PENDING, [ON], UP),
     ("reboot", {}, target(""), [shutdown("/r")], NONE_PENDING, [], UP),
     ("cancel-shutdown", {}, target(""), ["shutdown.exe /a"], ["nodefall-shutdown?run=run is True"], [], [UP[-1]]),
     ("hard-reboot", {}, target(), ["power off", "power on"], [], [ON], UP),
     ("hard-reboot", {}, WITHOUT_STATE, ["power off", "power on"], [], [ON_WITHOUT_STATE], UP),
-    ("power-cut", {}, target(), ["power off"], [], [ON], ["machine is on", *UP]),
+    ("power-cut", {}, target(), ["power off"], [], [ON], ["the machine is on", *UP]),
     ("power-on", {}, target(), ["power on"], [], [], []),
     ("kernel-crash", {}, target(), [CRASH], [], [RESET, ON], UP),
     ("kernel-crash", {}, target(crash_auto_reboot=False), [CRASH], [], [RESET, ON], UP),
@@ -59,7 +64,7 @@ TABLE = [
     ("kernel-crash", {}, target(""), [CRASH], [], [], UP),
     (
         *("schedule-shutdown", {"in": "2m", "fires": True}, target(), [shutdown("/s", 120)], NONE_PENDING),
-        *([ON, ABORT], [f"{OWN} False", "machine is on", *UP]),
+        *([ON, ABORT], [f"{OWN} False", "the machine is on", *UP]),
     ),
 ]
 
