@@ -13,7 +13,6 @@ from chaos.core.field_types import (
     ContainerName,
     CrashTool,
     DurationText,
-    Factor,
     Flag,
     Metadata,
     Model,
@@ -23,6 +22,7 @@ from chaos.core.field_types import (
 from chaos.core.kube_names import Namespace
 from chaos.core.lab_settings import Lab
 from chaos.core.labels import LOCK_NAMESPACE
+from chaos.core.number_types import Factor
 from chaos.core.prometheus import Prometheus
 
 OperatingSystem = Literal["linux", "windows"]

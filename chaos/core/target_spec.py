@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from chaos.core.field_types import CountOrPercentage, Model
+from chaos.core.field_types import Model
 from chaos.core.kube import Pod, is_finished, is_owned_by
+from chaos.core.number_types import CountOrPercentage
 
 LabelValue = Annotated[
     str,

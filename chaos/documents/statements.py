@@ -7,7 +7,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from chaos.core.field_types import Metadata, Model, VersionRange
+from chaos.core.field_types import Metadata, Model
+from chaos.core.number_types import VersionRange
 from chaos.documents.document import open_document
 from chaos.documents.problems import check_document
 

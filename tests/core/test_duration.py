@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.core.duration import parse_bound, parse_requirement, parse_timespan
-from chaos.core.field_types import parse_factor
+from chaos.core.number_types import parse_factor
 from chaos.lab.hostshell.programs.systemctl import format_timespan
 
 

@@ -11,8 +11,9 @@ from msgspec import structs
 from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
-from chaos.core.field_types import Model, SpareOrPercentage
+from chaos.core.field_types import Model
 from chaos.core.kube import Workload, is_owned_by
+from chaos.core.number_types import SpareOrPercentage
 from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
 from chaos.core.timeline import Version
 from chaos.verdicts.judge.availability import Machines, Word

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from chaos.core.duration import POD_FACTS, Bound, format_duration, parse_duration
-from chaos.core.field_types import parse_minor
 from chaos.core.kube import Pod
+from chaos.core.number_types import parse_minor
 from chaos.core.timeline import Timeline
 from chaos.verdicts.judge.context import JudgeContext
 

@@ -10,7 +10,7 @@ from chaos.core.assertion import WatchingAssertion
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Exit
 from chaos.core.experiment import Expectation, Experiment
-from chaos.core.field_types import in_range, parse_minor
+from chaos.core.number_types import in_range, parse_minor
 from chaos.core.recording import OVERRIDDEN, TRUNCATED_RECORDING, WARNINGS, ActionPhase
 from chaos.core.registry import PluginRegistry
 from chaos.core.result import RESULT_VERSION, RunResult, StepResult

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from chaos.core.errors import RequirementUnmet
 from chaos.core.experiment import Spec
-from chaos.core.field_types import in_range, parse_minor
 from chaos.core.lab_settings import Lab
+from chaos.core.number_types import in_range, parse_minor
 from chaos.engine.observations import ExperimentNeeds
 from chaos.engine.preflight.collect import CHECKS
 from chaos.engine.preflight.findings import refuse, run_checks

@@ -76,7 +76,7 @@ def test_workload_on_a_machine_that_is_off(what: str, filters: str, story: Story
 
 @pytest.mark.parametrize("number", ["-1", "-5%", "101%", "1.5", "true", "x", "5 %"])
 def test_not_a_number_of_pods(number: str) -> None:
-    with pytest.raises(ValueError, match=r"unavailable-at-most\n.*must be a whole number from 0 or a percentage"):
+    with pytest.raises(ValueError, match="unavailable-at-most must be a whole number from 0 or a percentage"):
         Params.model_validate({"namespace": "demo", "unavailable-at-most": yaml.safe_load(number)})
 
 

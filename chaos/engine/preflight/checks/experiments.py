@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.core.duration import format_duration, satisfies
-from chaos.core.field_types import in_range, parse_minor
+from chaos.core.number_types import in_range, parse_minor
 from chaos.engine.observations import ClusterObservations, ExperimentNeeds, HostObservations
 from chaos.engine.preflight.check import Diagnosis, check, experiment_refusal, ok, source_check
 from chaos.verdicts.judge.facts import kubelet_fact

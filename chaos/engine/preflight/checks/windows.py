@@ -8,8 +8,8 @@ from typing import Any
 
 from chaos.core.api_fact import PseudoFact
 from chaos.core.duration import format_duration
-from chaos.core.field_types import parse_minor
 from chaos.core.kube import Node
+from chaos.core.number_types import parse_minor
 from chaos.engine.observations import ClusterObservations, HostObservations, Need
 from chaos.engine.preflight.check import WINDOWS, Diagnosis, check, host_check, note, ok, refusal, warning
 from chaos.machines.winrm.endpoint import LEAST_QUOTAS
