@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -203,9 +204,10 @@ class _Evaluation:
         signal = self._signal(any_of_each(self.subjects) if word == "never" else self.subjects)
         end = end if isinstance(until, Until) else proven_end(signal, end)
         answer = judge(signal, self.anchor, end, self.horizon)
-        because = phrase_throughout(answer, self.anchor, self.label, end)
         if answer.status is Status.HELD:
             because = phrase_held(self.subjects, signal, word, self.anchor, end, self.label)
+        else:
+            because = phrase_throughout(answer, self.anchor, self.label, end)
         expected = f"{word}, from {self.label} {end_text}: {self.subjects.expected}"
         return self._make_verdict(answer, because, expected, end, end - self.origin if is_duration else None)
 
@@ -245,22 +247,19 @@ class _Evaluation:
         if deadline is None:
             because = f"{subject.name}: {self._describe_unknown()}"
             return self._make_verdict(replace(answer, status=status), because, expected, None)
-        phrase = phrase_within(answer, self.anchor, self.label, deadline, 0.0)
-        if self.expectation.within is None:
-            phrase = phrase_throughout(answer, self.anchor, self.label, deadline)
+        phrased = phrase_throughout if self.expectation.within is None else phrase_within
+        phrase = phrased(answer, self.anchor, self.label, deadline)
         same = sum(1 for _, other, _ in evaluated if other.status is answer.status)
         count = f" ({same} of {len(evaluated)})" if len(evaluated) > 1 else ""
         last_deadline = deciding_moment(status, max(d or 0.0 for _, _, d in evaluated), hold)
-        because, bound = f"{subject.name}: {phrase}{count}", (deadline - self.origin)
+        because, bound = f"{subject.name}: {phrase}{count}", deadline - self.origin
         verdict = self._make_verdict(answer, because, expected, last_deadline, bound)
         is_each = status is Status.VIOLATED and subjects.quantifier is Quantifier.EACH
-        names = [s.name for s, other, _ in evaluated if other.status is status] if is_each else []
-        return replace(verdict, status=status, subjects=tuple(names)[:MAX_EVIDENCE])
+        names = tuple(s.name for s, other, _ in evaluated if is_each and other.status is status)
+        return replace(verdict, status=status, subjects=names[:MAX_EVIDENCE])
 
     def _evaluate_subject(self, subject: Subject, time: Bound, judge: Any) -> tuple[Answer, float | None]:
-        def seconds(bound: Bound) -> float | None:
-            return self.facts.subject_seconds(bound, subject.facts)
-
+        seconds = partial(self.facts.subject_seconds, own=subject.facts)
         deadline = self.extension.deadline(self.origin, time, seconds)
         if deadline is None:
             return Answer(Status.INCONCLUSIVE, self.anchor, subject.signal.at(self.anchor)), None

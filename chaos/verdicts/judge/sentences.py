@@ -205,7 +205,7 @@ def format_since(t: float, anchor: float, label: str) -> str:
     return f"{distance:.1f} s after {label}"
 
 
-def phrase_within(answer: Answer, anchor: float, label: str, deadline: float, hold: float) -> str:
+def phrase_within(answer: Answer, anchor: float, label: str, deadline: float, hold: float = 0.0) -> str:
     """Describe an answer of ``within`` in one sentence."""
     observation = answer.sample.observation
     held = f", and it stayed so for {format_duration(hold)}" if hold else ""

@@ -51,7 +51,7 @@ def test_violated() -> None:
     assert result.headline == "1 of 1 violated: Node n1 did not have Ready=False within 0.5 s"
     (verdict,) = result.hypothesis
     assert (verdict.sentence, verdict.bound, verdict.subjects) == (result.sentence, 0.5, ("n1",))
-    assert verdict.because.startswith("n1: Ready is True")
+    assert verdict.because.startswith("at the deadline, 0.5 s after stop: n1: Ready is True")
     assert "0.5 s too late, 1.0 s after stop" in verdict.because
 
 
