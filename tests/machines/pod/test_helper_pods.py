@@ -56,6 +56,10 @@ def test_the_pod_is_root_on_its_node_and_has_no_rights_in_the_cluster(link: Link
     assert spec["activeDeadlineSeconds"] == 4 * 3600
     assert (container["image"], container["imagePullPolicy"]) == ("registry.example.com/busybox:1", "IfNotPresent")
     assert container["securityContext"] == {"privileged": True}
+    assert not {"volumes", "serviceAccountName", "initContainers", "ephemeralContainers"} & set(spec), (
+        "it mounts nothing"
+    )
+    assert set(container) == {"name", "image", "imagePullPolicy", "command", "securityContext"}
     assert pod["metadata"]["labels"]["nodefall.dev/run"] == "drain-1a2b3c"
 
 
