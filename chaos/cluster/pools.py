@@ -233,19 +233,17 @@ def _no_password() -> str:
 
 @contextmanager
 def _files(*documents: Pem) -> Iterator[list[str]]:
-    """Paths of the documents, as ssl reads keys from files only. Those that are no files stay in memory."""
+    """Paths of the documents, as ssl reads keys from files only; of copies in memory, of what was checked."""
     with ExitStack() as stack:
         paths = []
         for each in documents:
-            if each.path:
-                paths.append(each.path)
-                continue
+            data = each.read()
             if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
                 file: Any = stack.enter_context(os.fdopen(os.memfd_create("nodefall"), "wb"))
                 paths.append(f"/proc/self/fd/{file.fileno()}")
             else:
                 file = stack.enter_context(tempfile.NamedTemporaryFile())
                 paths.append(file.name)
-            file.write(each.data)
+            file.write(data)
             file.flush()
         yield paths
