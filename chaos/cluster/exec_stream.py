@@ -29,6 +29,7 @@ V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
 _FRAME = 32 << 10  # bytes of stdin in one message
 _RECORD = 16 << 10  # bytes that are written at once: one record of TLS
+_MAX_MESSAGE = 8 << 20  # bytes; kubelets send 32 KiB at most
 _FRAME_TIMEOUT = 30.0  # seconds for the rest of a message that has begun
 
 
@@ -182,6 +183,7 @@ def open_exec(pool: Pool, url: str, headers: Headers, timeout: float) -> ExecStr
             redirect_limit=0,
         )
         _check_protocol(connection)
+        _bound_messages(connection)
         connection.settimeout(_FRAME_TIMEOUT)
     except WebSocketBadStatusException as error:
         connection.shutdown()
@@ -193,6 +195,22 @@ def open_exec(pool: Pool, url: str, headers: Headers, timeout: float) -> ExecStr
             raise KubeUnreachable(RESET, f"{origin}: no connection for exec: {error}") from error
         raise from_exception(error, origin, pool.proxy) from error
     return ExecStream(connection)
+
+
+def _bound_messages(connection: Any) -> None:
+    """Make a message that is too long an error before it fills the memory: a node may write its own."""
+    from websocket import WebSocketException
+
+    frame, parts = connection.frame_buffer, connection.cont_frame
+    receive = frame.recv_length
+
+    def recv_length() -> None:
+        receive()
+        before = len(parts.cont_data[1]) if parts.cont_data else 0
+        if before + frame.length > _MAX_MESSAGE:
+            raise WebSocketException(f"a message of {before + frame.length} bytes")
+
+    frame.recv_length = recv_length
 
 
 def _check_protocol(connection: Any) -> None:

@@ -61,9 +61,11 @@ def read_trusted_file(path: Path, limit: int) -> bytes:
 
 
 def refuse_untrusted(path: Path) -> None:
-    """Raises Refused for a file of the inventory that others can write or replace, and OSError."""
+    """Raises Refused for a file of the inventory that others can write or replace, or a pipe or device. OSError."""
     with _refused():
         refuse_untrusted_file(path)
+    if not path.is_file():  # whoever opens a pipe waits
+        raise Refused(f"{path}: not a regular file", hint="check the inventory")
 
 
 def refuse_unsafe_key(path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
+import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -16,9 +18,11 @@ from chaos.app.fleet.loading import load_fleet
 from chaos.cli.app import main
 from chaos.cluster.client import connect
 from chaos.cluster.errors import KubeUnreachable
-from chaos.core.errors import BadInput, Refused
+from chaos.cluster.observers.prometheus import make_client
+from chaos.core.errors import BadInput, NodefallError, Refused
 from chaos.core.field_types import Secret
 from chaos.core.plan import Plan
+from chaos.core.prometheus import Prometheus
 from chaos.core.store.journal import NAME, Journal
 from chaos.core.store.run_directory import EXPERIMENT as EXPERIMENT_FILE
 from chaos.core.store.run_directory import PLAN, RUN, RunInfo, create, refuse_untrusted, save
@@ -156,6 +160,21 @@ def _exec_plugin(path: Path) -> None:
     connect(str(kubeconfig(own, "https://127.0.0.1:1", {"exec": plugin}))).request("GET", "/version")
 
 
+def _key_in_kubeconfig(path: Path) -> None:
+    own = path.parents[1] / "own"
+    own.mkdir()
+    user = {"client-certificate": str(path), "client-key": str(path)}
+    connect(str(kubeconfig(own, "https://127.0.0.1:1", user))).request("GET", "/version")
+
+
+def _key_of_winrm(path: Path) -> None:
+    Endpoint("n", "127.0.0.1", 5986, "certificate", certificate=path, key=path).tls_context()
+
+
+def _file_of_prometheus(path: Path) -> None:
+    make_client(Prometheus.model_validate({"url": "https://127.0.0.1:1", "ca": str(path)}), lambda _: "")
+
+
 def _run_file(name: str, path: Path) -> None:
     refuse_untrusted(path.rename(path.with_name(name)).parent)
 
@@ -181,6 +200,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     "script of a secret": lambda path: _secret_of(["sh", str(path)]),
     "program of a power control": _program_of_power,
     "exec plug-in": _exec_plugin,
+    "key in a kubeconfig": _key_in_kubeconfig,
+    "key of WinRM": _key_of_winrm,
+    "authority of Prometheus": _file_of_prometheus,
     **{f"{name} of a run": partial(_run_file, name) for name in (RUN, PLAN, NAME, EXPERIMENT_FILE)},
 }
 
@@ -207,6 +229,28 @@ def test_no_file_of_another_user_causes_anything(
         give_away(path, monkeypatch)
     with pytest.raises((BadInput, Refused, KubeUnreachable), match="not trusted"):
         READERS[kind](path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("chaos.machines.local.COMMAND_TIMEOUT", 1)  # a script that is a pipe is for sh to read
+    path = tmp_path / "folder" / "file"
+    path.parent.mkdir(mode=0o700)
+    os.mkfifo(path, 0o700)
+
+    def read() -> None:
+        with suppress(NodefallError, OSError):
+            READERS[kind](path)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    thread.join(20)
+    is_waiting = thread.is_alive()
+    if is_waiting:
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))  # ends it
+    assert not is_waiting
 
 
 def saved(folder: Path, run: str, mode: int = 0o600) -> Path:

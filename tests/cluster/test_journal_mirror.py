@@ -144,7 +144,7 @@ class Flood(ConfigMaps):
 
 
 def test_a_flood_of_journals_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    """The journal of one run is found all the same."""
+    """Nevertheless the journal of one run is found."""
     kube = Flood(10_000)
     with pytest.raises(NodefallError, match="have more than 64 MiB"):
         pending_runs(kube, "kube-system")

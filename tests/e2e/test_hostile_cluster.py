@@ -71,7 +71,7 @@ def objects(inventory: Path) -> list[Any]:
 
 
 def run(*arguments: str | Path, cwd: Path) -> tuple[int, str]:
-    """The exit code, and what is said, which is bounded and on lines of its own."""
+    """The exit code, and what is said, which has bounds and keeps to its lines."""
     done = nodefall(*arguments, cwd=cwd)
     said = done.stdout + done.stderr
     assert done.returncode not in (1, 70), said

@@ -37,7 +37,7 @@ def read(inventory: Path, name: str) -> dict[str, Any]:
     return api(inventory, "GET", f"/api/v1/nodes/{name}")
 
 
-def tell(inventory: Path, fields: tuple[str, ...], of: dict[str, Any]) -> None:
+def pretend(inventory: Path, fields: tuple[str, ...], of: dict[str, Any]) -> None:
     """Write into the liar's Node what the Node ``of`` has."""
     status: dict[str, Any] = {"nodeInfo": {key: of["status"]["nodeInfo"][key] for key in fields if key in INFO}}
     if "addresses" in fields:
@@ -49,14 +49,14 @@ def tell(inventory: Path, fields: tuple[str, ...], of: dict[str, Any]) -> None:
 
 @contextmanager
 def lying(inventory: Path, fields: tuple[str, ...]) -> Iterator[None]:
-    """The lie is told again and again, as the kubelet's own answers replace it; then the truth."""
+    """The lie is repeated, as the kubelet's own answers replace it; then the truth."""
     truth, other, over = read(inventory, LIAR), read(inventory, OTHER), threading.Event()
 
     def repeat() -> None:
         while not over.wait(0.2):
-            tell(inventory, fields, other)
+            pretend(inventory, fields, other)
 
-    tell(inventory, fields, other)
+    pretend(inventory, fields, other)
     thread = threading.Thread(target=repeat)
     thread.start()
     try:
@@ -64,7 +64,7 @@ def lying(inventory: Path, fields: tuple[str, ...]) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-        tell(inventory, fields, truth)
+        pretend(inventory, fields, truth)
 
 
 @pytest.mark.parametrize("action", ["reboot", "power-cut"])

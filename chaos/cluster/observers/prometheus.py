@@ -24,6 +24,7 @@ from chaos.core.probes import Query
 from chaos.core.prometheus import Prometheus
 from chaos.core.recording import EntryKind, QueryResult, RecordingEntry, Series
 from chaos.core.time_bounds import ClockOffset
+from chaos.core.trusted_files import refuse_untrusted_file
 
 _NEWEST_SAMPLE = "max(timestamp(up))"
 
@@ -154,12 +155,14 @@ def make_client(
 ) -> PrometheusClient:
     """A client that has not connected yet; ``max_bytes``: of one answer.
 
-    Raises Refused if a secret is unreadable, BadInput for files that do not exist.
+    Raises Refused if a secret is unreadable, BadInput for files that do not exist, or that others can write.
     """
     files = {"ca": settings.ca, "clientCertificate": settings.client_certificate, "clientKey": settings.client_key}
     for key, path in files.items():
         if path and not Path(path).is_file():
             raise bad_input(path, "there is no such file", f"prometheus.{key} in the inventory names it")
+        if path:
+            refuse_untrusted_file(Path(path))
     token = read_secret(settings.credentials) if settings.credentials else ""
     texts = {"credentials": token}
     for name, value in settings.headers.items():

@@ -136,7 +136,7 @@ def ssh_call(inventory: Inventory, key: str, destination: str, local: LocalUser,
 
 
 def _trusted(path: Path, refuse: Callable[[Path], None]) -> Path:
-    """The path of a file that others cannot change, or that ssh cannot read: it says so. Raises Refused."""
+    """The path of a file that others cannot change, or that ssh itself reports as unreadable. Raises Refused."""
     with suppress(OSError):
         refuse(path)
     return path

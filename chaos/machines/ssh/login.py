@@ -124,7 +124,7 @@ def _of_file(settings: HostSettings, path: Path) -> Iterator[Identity]:
     """The certificate beside the key, if there is one, then the key itself: a host may not trust the certificate."""
     key, source = _load(settings, path), str(path)
     certificate = Path(f"{path}-cert.pub")
-    if certificate.exists():
+    if certificate.is_file():
         certified = copy.copy(key)
         try:
             certified.load_certificate(str(certificate))

@@ -91,6 +91,8 @@ class Endpoint:
 
     def _load_certificate(self, context: ssl.SSLContext, path: Path) -> None:
         try:
+            for file in filter(None, (path, self.key)):
+                refuse_untrusted(file)
             # An encrypted key would make OpenSSL ask on the terminal.
             context.load_cert_chain(path, self.key, password=lambda: b"")
         except (OSError, ssl.SSLError) as error:

@@ -69,7 +69,7 @@ def by_nodefall(url: str, settings: dict[str, Any]) -> bool:
 
 
 def identities(stub: Stub) -> set[tuple[str, ...]]:
-    """Who has asked, and forget it."""
+    """Who has sent, and forget it."""
     names = ("authorization", "x-scope-orgid", "x-certificate")
     found = {tuple(each.get(name, "") for name in names) for each in stub.headers}
     stub.headers.clear()
@@ -80,9 +80,9 @@ def compare(mode: str, path: str, settings: dict[str, Any], config: dict[str, An
     stub = Stub(mode)
     with serving(stub) as url:
         expected = by_promtool(url + path, folder, config)
-        asked = identities(stub)
+        sent = identities(stub)
         assert by_nodefall(url + path, settings) is expected, (mode, path, settings)
-        assert identities(stub) == asked, (mode, path, settings)
+        assert identities(stub) == sent, (mode, path, settings)
     return expected
 
 
@@ -98,10 +98,10 @@ def test_a_password_in_the_url_of_promtool(tmp_path: Path, monkeypatch: pytest.M
         stub = Stub(mode)
         with serving(stub) as url:
             expected = by_promtool(url.replace("://", f"://ada:{TOKEN}@") + path, tmp_path)
-            asked = identities(stub)
+            sent = identities(stub)
             assert by_nodefall(url + path, BASIC[0]) is expected, (mode, path)
             assert expected is (mode in ("", "basic", "moved") or (mode == "prefix" and path != "")), (mode, path)
-            assert mode == "moved" or identities(stub) == asked, (mode, path)
+            assert mode == "moved" or identities(stub) == sent, (mode, path)
 
 
 @pytest.mark.parametrize("identity", [BEARER, BASIC, TENANT], ids=["bearer", "basic", "tenant"])
@@ -115,7 +115,7 @@ def test_each_identity(identity: Identity, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("given", "works"),
     [(("ca", "own"), True), (("insecure", "own"), True), (("own",), False), (("ca",), False)],
-    ids=["known authority", "not verified", "unknown authority", "no certificate of its own"],
+    ids=["known authority", "not verified", "unknown authority", "no client certificate"],
 )
 def test_certificates(given: tuple[str, ...], works: bool, tmp_path: Path) -> None:
     authority = Authority(tmp_path, "cluster")

@@ -44,6 +44,18 @@ def link() -> Iterator[Link]:
         yield Link(server, api, pods, PodSession(HelperSlot("worker-1", pods, options), api))
 
 
+@pytest.mark.parametrize("is_fragmented", [False, True])
+def test_a_node_cannot_fill_the_memory_with_one_message(
+    link: Link, monkeypatch: pytest.MonkeyPatch, is_fragmented: bool
+) -> None:
+    monkeypatch.setattr("chaos.cluster.exec_stream._MAX_MESSAGE", 1 << 20)
+    link.server.flood = [1 << 19] * 5 if is_fragmented else [3 << 20]
+    outcome = link.session.run(ECHO)
+    assert outcome.delivery is not Delivery.ANSWERED
+    link.server.flood = [1 << 19]
+    assert link.session.run(ECHO).delivery is not Delivery.LOST
+
+
 def test_the_pod_is_root_on_its_node_and_has_no_rights_in_the_cluster(link: Link) -> None:
     link.pods.run = "drain-1a2b3c"
     assert link.session.run(ECHO).stdout == "hello\n"
@@ -56,6 +68,10 @@ def test_the_pod_is_root_on_its_node_and_has_no_rights_in_the_cluster(link: Link
     assert spec["activeDeadlineSeconds"] == 4 * 3600
     assert (container["image"], container["imagePullPolicy"]) == ("registry.example.com/busybox:1", "IfNotPresent")
     assert container["securityContext"] == {"privileged": True}
+    assert not {"volumes", "serviceAccountName", "initContainers", "ephemeralContainers"} & set(spec), (
+        "it mounts nothing"
+    )
+    assert set(container) == {"name", "image", "imagePullPolicy", "command", "securityContext"}
     assert pod["metadata"]["labels"]["nodefall.dev/run"] == "drain-1a2b3c"
 
 
