@@ -14,17 +14,8 @@ from pydantic import (
 )
 
 from chaos.core.duration import Bound, parse_bound, parse_duration
-from chaos.core.field_types import (
-    AlsoAccepts,
-    BoundText,
-    DurationText,
-    Factor,
-    HttpUrl,
-    Metadata,
-    Model,
-    Name,
-    VersionRange,
-)
+from chaos.core.field_types import BoundText, DurationText, Factor, HttpUrl, Metadata, Model, Name, VersionRange
+from chaos.core.json_schema import AlsoAccepts
 from chaos.core.probes import Probe, Query
 from chaos.core.target_spec import TargetSpec
 

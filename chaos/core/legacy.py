@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from chaos.core.fact import current_fact
-from chaos.core.plan import Plan
+from chaos.core.moments import RFC3339, rfc3339
+from chaos.core.plan import PLAN_VERSION, Plan
 from chaos.core.result import RunResult
 
 _COMMAND = {"shows": "evidence_pointers"}
@@ -36,9 +37,13 @@ def decode_plan(data: bytes) -> Plan:
     return msgspec.convert(plan, Plan)
 
 
-def with_former_keys(plan: Plan) -> dict[str, Any]:
-    """A plan as JSON types with the keys of 0.1.0 beside the present ones. They are deprecated."""
-    document: dict[str, Any] = msgspec.to_builtins(plan)
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON types, with its version and RFC 3339 beside its moment.
+
+    The keys of 0.1.0 are beside the present ones. They are deprecated.
+    """
+    document: dict[str, Any] = {"version": PLAN_VERSION, **msgspec.to_builtins(plan)}
+    document[f"created{RFC3339}"] = rfc3339(plan.created)
     add_former_keys(document, _PLAN)
     for target in document["targets"]:
         add_former_keys(target, _PLANNED_TARGET)

@@ -63,6 +63,9 @@ def nodes_by_target(targets: Iterable[_Target]) -> dict[str, tuple[str, ...]]:
     return nodes
 
 
+PLAN_VERSION = 1  # of the JSON; another one if a key is renamed, removed or gets another meaning
+
+
 class Plan(Struct, frozen=True):
     """Plan of one run; valid for 15 minutes, one cluster, one experiment file and the listed nodes."""
 

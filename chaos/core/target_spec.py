@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from chaos.core.field_types import JsonSchema, Model
+from chaos.core.field_types import Model
+from chaos.core.json_schema import JsonSchema
 
 LabelValue = Annotated[
     str,

@@ -12,7 +12,7 @@ import pytest
 from chaos.core.action import FactCheck, FailsafeTimer, ProofStatus, Undo, UndoStep
 from chaos.core.command import KubeCommand, PowerCommand, PowerVerb
 from chaos.core.decode import decode
-from chaos.core.legacy import decode_plan, decode_result, upgrade_undo, with_former_keys
+from chaos.core.legacy import decode_plan, decode_result, plan_document, upgrade_undo
 from chaos.core.recording import OVERRIDDEN, RecordingEntry
 
 DATA = Path(__file__).parent / "data" / "0.1.0"
@@ -44,7 +44,7 @@ def test_a_plan_of_this_version_is_read_unchanged() -> None:
 
 
 def test_former_keys_are_written_beside_the_present_ones() -> None:
-    stored, document = json.loads(STORED_PLAN), with_former_keys(decode_plan(STORED_PLAN))
+    stored, document = json.loads(STORED_PLAN), plan_document(decode_plan(STORED_PLAN))
     assert document["overruled"] == document["overridden"] == ()
     assert [target["boot"] for target in document["targets"]] == [target["boot"] for target in stored["targets"]]
     for step, before in zip(document["steps"], stored["steps"], strict=True):

@@ -37,14 +37,14 @@ def show_plan(
     """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
     from chaos.api import load, plan
     from chaos.app.wiring.connect import inventory_path
-    from chaos.core.legacy import with_former_keys
+    from chaos.core.legacy import plan_document
 
     loaded = load(experiment)
     planned = plan(loaded, inventory_path(inventory), seed=seed, reports=reports, anyway=anyway)
     if out:
         write(out, to_json(planned) + "\n")
     if as_json:
-        click.echo(to_json(with_former_keys(planned)))
+        click.echo(to_json(plan_document(planned)))
     else:
         echo(*plan_lines(planned, loaded.experiment))
 

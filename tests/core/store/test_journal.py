@@ -182,7 +182,10 @@ def test_a_journal_of_0_1_0_is_read_and_continued(tmp_path: Path) -> None:
         journal.mark_undone(entry, "proof")
         journal.record_replica(exists=False)
     lines = (tmp_path / NAME).read_text().splitlines()
-    assert [json.loads(line) for line in lines[-2:]] == [{"undone": 1, "because": "proof"}, {"replica": False}]
+    assert [json.loads(line) for line in lines[-2:]] == [
+        {"undone": 1, "because": "proof", "version": 1},
+        {"replica": False, "version": 1},
+    ]
 
 
 @pytest.fixture
