@@ -14,7 +14,8 @@ from pydantic import (
 )
 
 from chaos.core.duration import Bound, parse_bound, parse_duration
-from chaos.core.field_types import AlsoAccepts, BoundText, DurationText, HttpUrl, Metadata, Model, Name
+from chaos.core.field_types import BoundText, DurationText, HttpUrl, Metadata, Model, Name
+from chaos.core.json_schema import AlsoAccepts
 from chaos.core.number_types import Factor, VersionRange
 from chaos.core.probes import Probe, Query
 from chaos.core.target_spec import TargetSpec

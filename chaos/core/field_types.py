@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -15,40 +14,14 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from chaos.core.duration import BOUND, DURATION, parse_bound, parse_duration
+from chaos.core.json_schema import JsonSchema, matching
 
 API_VERSION = "nodefall.dev/v1alpha1"
-
-
-@dataclass(frozen=True, eq=False)
-class JsonSchema:
-    """Annotation of a type: keywords that its JSON schema has, too, so that it accepts what the validators do.
-
-    Patterns are those of ECMAScript, as editors read them: what Python has beyond it is no pattern of a schema.
-    """
-
-    keywords: Mapping[str, Any]
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(core), **self.keywords}
-
-
-@dataclass(frozen=True, eq=False)
-class AlsoAccepts(JsonSchema):
-    """Annotation of a type whose validators accept another form, too: the keywords are its schema."""
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"anyOf": [handler(core), dict(self.keywords)]}
-
-
-def matching(pattern: str, **keywords: Any) -> JsonSchema:
-    """The schema of a text that matches ``pattern`` as a whole."""
-    return JsonSchema({"pattern": f"^(?:{pattern})$", **keywords})
 
 
 def _bound_text(value: str) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from chaos.core.field_types import JsonSchema, matching
+from chaos.core.json_schema import JsonSchema, matching
 
 _LIMIT = 100.0
 _TEXT = re.compile(r"(\d+(?:\.\d+)?)x?", re.ASCII)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from chaos.core.action import FactCheck, FailsafeTimer, Undo, UndoState
 from chaos.core.command import Command
-from chaos.core.moments import Moment
+from chaos.core.moments import RFC3339, Moment, rfc3339
 from chaos.core.text import on_node
 
 RUN_ID = "[a-z0-9][a-z0-9-]{0,99}"  # a pattern
@@ -69,6 +69,9 @@ def nodes_by_target(targets: Iterable[_Target]) -> dict[str, tuple[str, ...]]:
     return nodes
 
 
+PLAN_VERSION = 1  # of the JSON; another one if a key is renamed, removed or gets another meaning
+
+
 class Plan(Struct, frozen=True):
     """Plan of one run; valid for 15 minutes, one cluster, one experiment file and the listed nodes."""
 
@@ -92,3 +95,10 @@ class Plan(Struct, frozen=True):
     def hash(self) -> str:
         """SHA-256 of the plan as JSON."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON types, with its version and RFC 3339 beside its moment."""
+    document: dict[str, Any] = {"version": PLAN_VERSION, **msgspec.to_builtins(plan)}
+    document[f"created{RFC3339}"] = rfc3339(plan.created)
+    return document

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import AlsoAccepts, DurationText, Model, Name, matching
+from chaos.core.field_types import DurationText, Model, Name
+from chaos.core.json_schema import AlsoAccepts, matching
 from chaos.core.kube_names import Namespace
 
 

@@ -87,8 +87,10 @@ def _or_quoted(number: JsonSchemaValue, is_strict: bool | None, pattern: str) ->
 
 
 def _named(key: str, field: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a field, with its name as the title. An editor shows the titles of all forms that it cannot tell
-    apart: forms have distinct titles, and null is no form but a type.
+    """The schema of a field, with its name as the title.
+
+    An editor shows the titles of all forms of a value unless they differ: each form has a separate title, and null is
+    a type instead of a form where that is possible.
     """
     forms = list(_forms(field))
     own = {name: value for name, value in field.items() if name != "anyOf"}

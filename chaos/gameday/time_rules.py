@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import AlsoAccepts, DurationText, Model, matching
+from chaos.core.field_types import DurationText, Model
+from chaos.core.json_schema import AlsoAccepts, matching
 
 Day = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 DAYS: tuple[Day, ...] = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.consumers.conftest import HERE
+from tests.consumers.test_junit_readers import XMLLINT, validate
 from tests.kit.processes import WALL, environment, nodefall, plugin_options
 
 pytestmark = [pytest.mark.slow, pytest.mark.lab]
@@ -72,3 +73,24 @@ def test_pytest_fails_if_everything_was_refused(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout
     assert "1 skipped" in done.stdout
     assert cases(tmp_path) == [("refused", ["skipped"])]
+
+
+@pytest.mark.skipif(not XMLLINT, reason="needs Debian's package libxml2-utils")
+def test_the_file_of_pytest_has_jenkins_schema(tmp_path: Path) -> None:
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *plugin_options(),
+        str(FIELD / "junit-same-names.yaml"),
+        str(FIELD / "st.yaml"),
+    ]
+    argv += ["--nodefall-inventory", str(FIELD / "lab.yaml"), "--junitxml", "junit.xml", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=WALL, check=False
+    )
+    assert done.returncode == 1, done.stdout
+    assert cases(tmp_path) == [("dup", ["failure"]), ("st", [])]
+    assert validate(HERE / "schemas" / "jenkins-junit-10.xsd", [tmp_path / "junit.xml"]) == ""
+    properties = ET.parse(tmp_path / "junit.xml").iter("property")  # noqa: S314 - our own
+    assert len([each for each in properties if each.get("name", "").endswith(" nodefall.report")]) == 2

@@ -21,7 +21,8 @@ from chaos.rehearsal import comparisons
 from chaos.rehearsal.comparisons import CompareOptions, compare_all
 from chaos.rehearsal.run import RehearsalOptions, rehearse_once
 from chaos.reports.comparison.comparison import Comparison
-from chaos.reports.comparison.formats import comparison_document, comparison_markdown, comparison_page, comparison_text
+from chaos.reports.comparison.document import comparison_document
+from chaos.reports.comparison.formats import comparison_markdown, comparison_page, comparison_text
 from chaos.reports.comparison.phrases import headline
 from chaos.reports.comparison.side import NotComparableError, check_comparable, expected_of_sides, side_of
 from chaos.verdicts.outcome.acceptance import Standing

@@ -19,7 +19,7 @@ from chaos.core.duration import known_fact, parse_duration
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError, bad_input
 from chaos.core.files import write_private
 from chaos.core.inventory import Inventory
-from chaos.core.plan import Plan
+from chaos.core.plan import Plan, plan_document
 from chaos.core.redaction import redact
 from chaos.core.result import REFUSED, RESULT_VERSION, RunResult
 from chaos.core.store import run_directory
@@ -156,7 +156,7 @@ def create_directory(
     )
     try:
         run_directory.save(directory, run_directory.RUN, info)
-        run_directory.save(directory, run_directory.PLAN, planned)
+        run_directory.save(directory, run_directory.PLAN, plan_document(planned))
         write_private(directory / run_directory.EXPERIMENT, loaded.document)
         return directory, RecordingWriter(directory / run_directory.RECORDING)
     except OSError as error:

@@ -12,6 +12,8 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from chaos.cli.complete import complete_any_document, complete_explained
 from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option
 
+OUTPUTS = ("result", "plan", "journal", "rehearsal", "comparison", "day")
+
 
 @command(
     "nodefall validate experiments/graceful-poweroff.yaml",
@@ -80,10 +82,15 @@ def explain_command(**options: Any) -> None:
     "# first line of an experiment, for editors with the YAML language server:",
     "# yaml-language-server: $schema=nodefall.schema.json",
     "nodefall schema --catalog",
+    "nodefall schema result > nodefall-result.schema.json",
 )
+@click.argument("kind", required=False, type=click.Choice(OUTPUTS))
 @click.option("--catalog", is_flag=True, help="Print the entry for the catalog of SchemaStore instead.")
 def schema_command(**options: Any) -> None:
-    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days, fleets and statements."""
+    """Print one JSON Schema (draft 2020-12) for experiments, inventories, game days, fleets and statements.
+
+    With KIND, that of a file that nodefall writes for programs.
+    """
     from chaos.cli.reference import validate
 
     validate.print_schema(**options)

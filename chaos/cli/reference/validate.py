@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chaos.cli.output import print_document
-from chaos.core.errors import BadInput, Exit, Problem
+from chaos.core.errors import BadInput, Exit, Problem, UsageError
 
 if TYPE_CHECKING:
     from chaos.core.experiment import Experiment
@@ -70,9 +70,18 @@ def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet | Statements:
     return load_experiment(path, load_registry())
 
 
-def print_schema(catalog: bool) -> None:
-    """Print one JSON Schema (draft 2020-12) for all documents, or its entry for the catalog of SchemaStore."""
-    if catalog:
+def print_schema(kind: str | None, catalog: bool) -> None:
+    """Print one JSON Schema (draft 2020-12): for all documents, or for a kind of output.
+
+    ``catalog``: the entry of the documents for the catalog of SchemaStore instead. Raises UsageError.
+    """
+    if kind and catalog:
+        raise UsageError("--catalog is for documents, and cannot be combined with KIND", hint="leave out one of them")
+    if kind:
+        from chaos.cli.reference.output_schemas import output_schema  # noqa: PLC0415 - slow
+
+        print_document(output_schema(kind))
+    elif catalog:
         from chaos.documents.schema import CATALOG_ENTRY  # noqa: PLC0415
 
         print_document(CATALOG_ENTRY)

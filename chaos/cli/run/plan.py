@@ -37,13 +37,14 @@ def show_plan(
     """Select targets for an EXPERIMENT, collect facts, and print exactly what a run would send."""
     from chaos.api import load, plan
     from chaos.cli.inventory import command_inventory
+    from chaos.core.plan import plan_document
 
     loaded = load(experiment)
     planned = plan(loaded, command_inventory(inventory), seed=seed, reports=reports, anyway=anyway)
     if out:
         write(out, to_json(planned) + "\n")
     if as_json:
-        click.echo(to_json(planned))
+        click.echo(to_json(plan_document(planned)))
     else:
         echo(*plan_lines(planned, loaded.experiment))
 

@@ -31,7 +31,8 @@ from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Part, Rehearsals, rehearse_suite, without_limits
 from chaos.rehearsal.rehearsal import Request, cores, rehearse
 from chaos.reports.comparison.comparison import Comparison
-from chaos.reports.comparison.formats import comparison_document, comparison_markdown, comparison_page, comparison_text
+from chaos.reports.comparison.document import comparison_document
+from chaos.reports.comparison.formats import comparison_markdown, comparison_page, comparison_text
 from chaos.verdicts.outcome.prediction import Prediction, dump_prediction
 
 _PARTS = 10  # lines where stderr is not a terminal

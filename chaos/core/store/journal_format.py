@@ -7,11 +7,12 @@ from msgspec import Struct, structs
 
 from chaos.core.action import FactCheck, Undo, UndoState
 from chaos.core.errors import NodefallError
-from chaos.core.moments import Moment
+from chaos.core.moments import Moment, rfc3339
 from chaos.core.redaction import redact_json
 from chaos.core.text import on_node
 
 _FORMER_KEYS = {"struck", "mirrored"}  # of a record that 0.1.0 wrote
+RECORD_VERSION = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
 RECORD_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what decoding raises
 
 
@@ -71,11 +72,15 @@ class Record(Struct, frozen=True, omit_defaults=True):
     because: str = ""
     replica: bool | None = None
     accepted: AcceptedMachine | None = None
+    version: int = 0  # of the record's form; 0 before 0.3.0
+    time: str = ""  # RFC 3339, of the operation or the acceptance
 
 
 def encode_record(record: Record) -> bytes:
     """The line of a record. Raises NodefallError for an operation with a secret: its redacted undo is another one."""
-    data = msgspec.json.encode(record)
+    dated = record.intent or record.accepted
+    time = rfc3339(dated.t) if dated else ""
+    data = msgspec.json.encode(structs.replace(record, version=RECORD_VERSION, time=time))
     redacted = redact_json(data)
     if record.intent and redacted != data:
         entry = record.intent

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from chaos.core.duration import format_duration
 from chaos.core.errors import Exit
+from chaos.core.moments import rounded
 from chaos.core.result import RunResult
 from chaos.core.verdict import Status
 from chaos.rehearsal.forecast.ranking import Risk, VictimRank, expectation_bands, rank_victims, risks_of
@@ -18,11 +19,14 @@ from chaos.reports.run.outline import SIMULATED
 from chaos.reports.tables import plain, text_table
 from chaos.verdicts.outcome.prediction import Band, ExpectationBand, bands
 
-FORMAT = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
+VERSION = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
+_FORMER_KEYS = {
+    "exitCode": "exit_code", "experimentHash": "experiment_hash", "snapshotHash": "snapshot_hash", "format": "version",
+}  # fmt: skip
 _GRAVITY = (Exit.VIOLATED, Exit.REFUSED, Exit.INCONCLUSIVE, Exit.HELD)
 
 
-class Runs(Struct, frozen=True, rename="camel"):
+class Runs(Struct, frozen=True):
     """Runs on one cluster. ``changes``: how it differs from the snapshot.
 
     ``endings``: number of runs by how they ended. ``refused``: why runs had no fault, with their number.
@@ -43,7 +47,7 @@ class Runs(Struct, frozen=True, rename="camel"):
         return sum(self.endings.values())
 
 
-class Rehearsal(Struct, frozen=True, rename="camel"):
+class Rehearsal(Struct, frozen=True):
     """``runs``: on the cluster as asked for; ``without``: the same before the changes of ``--what-if``.
 
     ``snapshot_hash``: SHA-256 of the snapshot, "" for the simulated cluster of the experiment or of an inventory.
@@ -63,7 +67,7 @@ class Rehearsal(Struct, frozen=True, rename="camel"):
     without: Runs | None
     limits: tuple[str, ...]
     simulated: bool = True
-    format: int = FORMAT
+    version: int = VERSION
 
 
 class Victims(Struct, frozen=True):
@@ -109,8 +113,13 @@ def _code(result: RunResult | None) -> Exit:
 
 
 def render_json(found: Rehearsal | Suite) -> str:
-    """The document, the same bytes for the same results."""
-    return msgspec.json.format(msgspec.json.encode(found, order="deterministic"), indent=2).decode() + "\n"
+    """The document, the same bytes for the same results; durations to the microsecond.
+
+    The keys of 0.2.0 that have been renamed are there, too; they are deprecated.
+    """
+    document = rounded(msgspec.to_builtins(found, str_keys=True))
+    document |= {former: document[key] for former, key in _FORMER_KEYS.items() if key in document}
+    return msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2).decode() + "\n"
 
 
 def limits(missing: Sequence[str], samples: Sequence[Sample]) -> tuple[str, ...]:
@@ -204,7 +213,7 @@ class SuiteRow(Struct, frozen=True):
     unexpected: tuple[Unexpected, ...] = ()
 
 
-class Suite(Struct, frozen=True, rename="camel"):
+class Suite(Struct, frozen=True):
     """``exit_code``: 0 if every run ended as expected; 1 if one held or was violated against that; else 2."""
 
     seeds: tuple[int, ...]
@@ -212,7 +221,7 @@ class Suite(Struct, frozen=True, rename="camel"):
     exit_code: int
     experiments: tuple[SuiteRow, ...]
     simulated: bool = True
-    format: int = FORMAT
+    version: int = VERSION
 
 
 def row_of(file: str, experiment: str, lab: str, expected: str, samples: Sequence[Sample]) -> SuiteRow:

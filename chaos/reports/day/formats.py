@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
-
-from msgspec import to_builtins
 
 from chaos.core.text import printable
 from chaos.core.verdict import Status
@@ -30,10 +27,10 @@ from chaos.reports.day.contents import (
     title,
     window_lines,
 )
+from chaos.reports.day.document import render_json
 from chaos.reports.day.drawings import render_calendar, render_timeline
 from chaos.reports.day.view import SYMBOLS, ClusterRecord, DayView, RunView, moment_of
 from chaos.reports.markup import render_page
-from chaos.reports.run.json_ import to_text
 from chaos.reports.run.junit import Case, Suite, junit_document
 from chaos.reports.tables import (
     PAIRS,
@@ -149,7 +146,6 @@ def _to_do_line(lesson: Lesson) -> str:
     return f"{lesson.kind}: {lesson.where}: {lesson.what}{why}: {_TO_DO[lesson.kind]}"
 
 
-VERSION = 1
 _OUTCOMES = {"held": "", "violated": "failure"}
 
 
@@ -212,61 +208,6 @@ def _case(view: DayView, run: RunView) -> Case:
     outcome = _OUTCOMES.get(run.word, "error")
     cluster = f", {run.cluster}" if len(view.records) > 1 else ""  # readers may merge cases of two suites
     return Case(classname, f"{run.run.key}{cluster}", run.seconds or 0.0, outcome, run.word, message, lines)
-
-
-def render_json(view: DayView) -> str:
-    """The day for programs: its runs, what happened and what was learned. In ASCII, ending in a newline.
-
-    One object; keys sorted, in snake_case; times in seconds since the epoch; ``version`` is VERSION.
-    """
-    document = {
-        "version": VERSION,
-        "gameday": view.latest.state.gameday,
-        "day": view.latest.state.day,
-        "title": view.latest.title,
-        "owner": view.latest.owner,
-        "status": view.status,
-        "exit_code": int(view.exit_code),
-        "headline": view.headline,
-        "clusters": [_cluster(record) for record in view.records],
-        "runs": [_run(run) for run in view.runs],
-        "moments": to_builtins(moments(view)),
-        "lessons": to_builtins(lessons(view)),
-    }
-    return to_text(document)
-
-
-def _cluster(record: ClusterRecord) -> dict[str, Any]:
-    state = record.state
-    return {
-        "cluster": record.cluster,
-        "simulated": record.simulated,
-        "status": str(state.status),
-        "plan_hash": state.plan_hash,
-        "seed": state.seed,
-        "halts": to_builtins(state.halts),
-        "approvals": to_builtins(state.approvals),
-        "waits": to_builtins(state.waits),
-        "undelivered": to_builtins(state.undelivered),
-    }
-
-
-def _run(run: RunView) -> dict[str, Any]:
-    done = run.run
-    return {
-        "cluster": run.cluster,
-        "entry": done.key.entry,
-        "repetition": done.key.repetition,
-        "experiment": run.entry.experiment,
-        "seed": done.seed,
-        "run": done.run,
-        "result": run.word,
-        "reason": done.reason,
-        "gates_held": done.gates_held,
-        "begun": done.begun,
-        "ended": done.ended,
-        "report": run.link,
-    }
 
 
 @dataclass(frozen=True, slots=True)

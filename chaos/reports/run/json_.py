@@ -1,6 +1,7 @@
 """``result.json``: the RunResult and the entries that its evidence numbers refer to.
 
-One object; keys sorted, in snake_case; times in seconds since the epoch; ``version`` is RESULT_VERSION. Verdicts and
+One object; keys sorted, in snake_case; times in seconds since the epoch, each with RFC 3339 beside it
+(``started_rfc3339``); durations to the microsecond; ``version`` is RESULT_VERSION. Verdicts and
 steps hold evidence numbers, and ``resolved`` maps each of them to {seq, t, kind, node, what}. Decoding the text as
 RunResult gives the result back. Within a version keys are only added. Keys of 0.1.0 that have been renamed are written,
 too; they are deprecated. A verdict has ``limits`` only where an expectation limits a measured value, and ``known`` only
@@ -14,6 +15,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from chaos.core.moments import add_rfc3339, rounded
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.reports.run.outline import evidence
@@ -32,7 +34,7 @@ def render(result: RunResult, timeline: Timeline) -> str:
     document = to_builtins(result, str_keys=True)
     document["resolved"] = {str(seq): to_builtins(found) for seq, found in evidence(result, timeline).items()}
     _settle_keys(document)
-    return to_text(document)
+    return to_text({**add_rfc3339(document), "facts": document["facts"]})
 
 
 def to_text(document: dict[str, Any]) -> str:
@@ -52,6 +54,7 @@ def _settle_keys(document: dict[str, Any]) -> None:
     for part in ("steady_state", "hypothesis", "abort", "recovery"):
         for verdict in document[part]:
             verdict["assumed"] = verdict["assumed_facts"]
+            verdict["bound"] = rounded(verdict["bound"])
             for key in ("limits", "known"):
                 if not verdict[key]:
                     del verdict[key]

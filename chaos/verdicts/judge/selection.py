@@ -8,7 +8,8 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from chaos.core.assertion import Undecidable, View
-from chaos.core.field_types import AlsoAccepts, Flag, Model
+from chaos.core.field_types import Flag, Model
+from chaos.core.json_schema import AlsoAccepts
 from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_owned_by, is_static, phase
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History, Version

@@ -11,7 +11,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from chaos.core.duration import parse_duration
-from chaos.core.field_types import DurationText, Flag, matching
+from chaos.core.field_types import DurationText, Flag
+from chaos.core.json_schema import matching
 from chaos.core.kube import Pod, full_name
 from chaos.core.signal import Sample, Signal
 from chaos.core.timeline import History

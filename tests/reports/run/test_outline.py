@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from chaos.core.action import ProofStatus
+from chaos.core.moments import rfc3339
 from chaos.core.result import Phases, RunResult, StepResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
@@ -79,4 +80,5 @@ def test_step_on_one_node_has_phases_only_in_json() -> None:
     assert "began on the host" not in markdown.render(one, Timeline())
     assert "Began on the host" not in html.render(one, Timeline())
     phases = msgspec.json.decode(json_.render(one, Timeline()))["steps"][0]["phases"]
-    assert phases == {"armed": 99.5, "fired": 100.001, "began": 100.012, "proven": 102.0}
+    times = {"armed": 99.5, "fired": 100.001, "began": 100.012, "proven": 102.0}
+    assert phases == times | {f"{name}_rfc3339": rfc3339(t) for name, t in times.items()}
