@@ -117,7 +117,13 @@ def show_command(**options: Any) -> None:
     ),
 )
 @click.option("--experiment", metavar="NAME", shell_complete=complete_experiment, help="Only runs of this experiment.")
-@click.option("--verdict", type=click.Choice(VERDICTS), multiple=True, help="Only runs that ended so. Can be repeated.")
+@click.option(
+    "--verdict",
+    type=click.Choice(VERDICTS),
+    multiple=True,
+    metavar="VERDICT",
+    help=f"Only runs that ended so: {', '.join(VERDICTS)}. Can be repeated.",
+)
 @click.option("--cluster", metavar="NAME", help="Only runs on this cluster: the inventory's name, or its UID's begin.")
 @click.option(
     "--since", callback=parse_time, metavar="TIME", help="Only runs that started then or later: 2026-11-21, or 7d."

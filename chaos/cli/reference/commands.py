@@ -12,6 +12,26 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from chaos.cli.complete import complete_any_document, complete_explained
 from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option
 
+# Readline quotes all of a file that is there, also within quotes, but not of another name or the begin of several.
+_BASH_QUOTING = """\
+    if [[ ${#COMPREPLY[@]} -eq 1 && -e ${COMPREPLY[0]} ]]; then
+        [[ ${COMPREPLY[0]} == *[!A-Za-z0-9_./=:,@%+-]* ]] && compopt -o filenames
+    else
+        local i
+        for i in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[i]" %q "${COMPREPLY[i]}"; done
+    fi
+
+    return 0
+"""
+_QUOTED = {
+    "bash": (
+        ("read type value", "read -r type value"),
+        ("COMPREPLY+=($value)", 'COMPREPLY+=("$value")'),
+        ("    return 0\n", _BASH_QUOTING),
+    ),
+    "fish": (('string split "," $completion', 'string split -m 1 "," $completion'),),
+}
+
 
 @command(
     "nodefall validate experiments/graceful-poweroff.yaml",
@@ -93,10 +113,18 @@ def completion_command(shell: str) -> None:
 
 
 def script_of(shell: str) -> str:
-    """The script that makes a shell ask this program. Raises KeyError for an unknown shell."""
+    """The script that makes a shell ask this program. Raises KeyError for an unknown shell.
+
+    It quotes names, as a shell does when it completes files: those of click do not in bash, and end at a comma in fish.
+    """
     completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
     instance = completer(click.Command("nodefall"), {}, "nodefall", "_NODEFALL_COMPLETE")
-    return ShellComplete.source(instance)  # BashComplete would run bash to check its version
+    script = ShellComplete.source(instance)  # BashComplete would run bash to check its version
+    for plain, quoting in _QUOTED.get(shell, ()):
+        if plain not in script:
+            raise RuntimeError(f"the completion script of click for {shell} has changed")
+        script = script.replace(plain, quoting)
+    return script
 
 
 @command(
