@@ -3,13 +3,12 @@
 # ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from chaos.cli.complete import complete_any_document, complete_explained
+from chaos.cli.complete import DocumentPath, complete_any_document, complete_explained
 from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option
 
 # Readline quotes all of a file that is there, also within quotes, but not of another name or the begin of several.
@@ -35,14 +34,14 @@ _QUOTED = {
 
 @command(
     "nodefall validate experiments/graceful-poweroff.yaml",
-    "nodefall validate experiments/*.yaml hosts/*.yaml --json",
+    "nodefall validate my.yaml staging.yaml monthly.yaml --json",
 )
 @click.argument(
     "files",
     nargs=-1,
     required=True,
     shell_complete=complete_any_document,
-    type=click.Path(path_type=Path),
+    type=DocumentPath(),
     metavar="FILE...",
 )
 @document_option("Print one JSON object.")
@@ -128,7 +127,7 @@ def script_of(shell: str) -> str:
 
 
 @command(
-    "nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply --server-side -f -",
+    "nodefall rbac my.yaml other.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -",
     "nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos",
     "nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall",
     "nodefall rbac fleet.yaml --subject user:ada",
@@ -158,7 +157,7 @@ def rbac_command(**options: Any) -> None:
 
 
 @command(
-    "nodefall sudoers experiments/*.yaml --inventory hosts/staging.yaml",
+    "nodefall sudoers my.yaml other.yaml --inventory hosts/staging.yaml",
     "nodefall sudoers my.yaml -i hosts/staging.yaml > nodefall && visudo -cf nodefall",
 )
 @experiment_argument("experiments", nargs=-1, required=True)
@@ -175,7 +174,7 @@ def sudoers_command(**options: Any) -> None:
 
 
 @command(
-    "nodefall windows-rights experiments/windows-*.yaml --inventory hosts/staging.yaml",
+    "nodefall windows-rights my.yaml other.yaml --inventory hosts/staging.yaml",
     "nodefall windows-rights my.yaml -i hosts/staging.yaml > grant.ps1",
 )
 @experiment_argument("experiments", nargs=-1, required=True)
