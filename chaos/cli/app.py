@@ -15,7 +15,7 @@ import click
 
 from chaos import __version__
 from chaos.cli.lazy import LazyGroup, add_log_options
-from chaos.cli.output import ProcessEnd, echo, open_standard_streams, redirect_to_null
+from chaos.cli.output import OutputFailed, ProcessEnd, echo, open_standard_streams, redirect_to_null
 from chaos.core.errors import BadInput, Exit, NodefallError, UndoPending
 
 PROGRAM = "nodefall"
@@ -28,7 +28,6 @@ _COMPLETE = "_NODEFALL_COMPLETE"  # set by the completion scripts
 def cli(ctx: click.Context) -> None:
     """Make Kubernetes nodes fall over on purpose, and prove what the cluster did about it.
 
-    \b
     Exit codes: 0 all held, 1 violated, 2 inconclusive, 3 undo pending, 4 refused,
     64 bad input, 70 a bug of nodefall, 130 and 143 interrupted and undone.
 
@@ -87,6 +86,8 @@ def main(arguments: list[str]) -> int:
         return error.code if isinstance(error.code, int) else Exit.HELD
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - anything unexpected is a bug, with its traceback in a file
         message = _describe_error(error)
+        if isinstance(error, OutputFailed):
+            redirect_to_null(1)  # what is buffered cannot be written either
         with suppress(OSError):  # the exit code still reports the failure
             echo(*message.lines, err=True)
         if {"--json", "-o", "--output"} & {*arguments}:
@@ -122,6 +123,8 @@ def _describe_error(error: BaseException) -> _ErrorMessage:
         context = error.ctx if isinstance(error, click.UsageError) else None
         hint = f"{context.command_path} --help" if context else ""
         return _ErrorMessage(Exit.USAGE, error.format_message(), hint, context.get_usage() if context else "")
+    if isinstance(error, OutputFailed):
+        return _ErrorMessage(Exit.INCONCLUSIVE, f"cannot write the output: {error.strerror}", "write it somewhere else")
     if isinstance(error, NodefallError):
         cause = error.__cause__
         is_bug = isinstance(error, UndoPending) and not isinstance(cause, NodefallError | KeyboardInterrupt | None)

@@ -12,18 +12,10 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-import chaos
 from chaos.core.errors import NodefallError, UsageError
-from chaos.core.files import open_regular
+from chaos.core.files import bundled_path, open_regular, path_or_bundled
 
-_PACKAGE = Path(chaos.__file__).parent
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-
-
-def bundled_path(name: str) -> Path:
-    """The path of a bundled file, as ``experiments/graceful-poweroff.yaml``."""
-    packaged = _PACKAGE / "shipped" / name
-    return packaged if packaged.exists() else _PACKAGE.parent / name
 
 
 def bundled_names() -> list[str]:
@@ -37,20 +29,29 @@ def experiment_path(text: str) -> Path:
     Raises UsageError for a misspelled name. A path that does not exist is returned as it is.
     """
     if not _NAME.fullmatch(text) or os.path.lexists(text):
-        return Path(text)
+        return path_or_bundled(text)
     bundled = bundled_path(f"experiments/{text}.yaml")
     if bundled.is_file():
         return bundled
     if near := get_close_matches(text, bundled_names(), 1, 0.8):
         raise UsageError(f"no file and no bundled experiment {text!r}", hint=f"did you mean {near[0]!r}?")
-    return Path(text)
+    return path_or_bundled(text)
 
 
-class ExperimentPath(click.Path):
-    """Converts with :func:`experiment_path`."""
+class DocumentPath(click.Path):
+    """A file, or a bundled one: converts with :func:`chaos.core.files.path_or_bundled`."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        return super().convert(path_or_bundled(value), param, ctx)
+
+
+class ExperimentPath(DocumentPath):
+    """Converts with :func:`experiment_path`."""
 
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None

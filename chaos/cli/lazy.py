@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from chaos.cli.complete import DEFAULT_REPORTS, ExperimentPath, complete_experiment_file, complete_inventory_file
+from chaos.cli.help import HelpContext
 from chaos.cli.output import OUTPUT
 from chaos.core.duration import parse_duration
 from chaos.core.errors import UsageError
@@ -112,6 +113,7 @@ def add_log_options(command: click.Command, *, hidden: bool = True) -> click.Com
 
     Only the help of the root shows them. Idempotent.
     """
+    command.context_class = HelpContext
     if isinstance(command, click.Group):
         for sub in command.commands.values():
             add_log_options(sub)

@@ -49,6 +49,10 @@ def is_closed_pipe(number: int) -> bool:
     return number in _CLOSED_PIPES
 
 
+class OutputFailed(OSError):
+    """Standard output cannot be written, as on a full disk."""
+
+
 class StandardStream:
     """A text or binary stream on the descriptor ``number``; ``is_log``: it is the log of a CI job.
 
@@ -65,7 +69,7 @@ class StandardStream:
         return StandardStream(self._stream.buffer, self._number, is_log=self._is_log)
 
     def write(self, data: str | bytes) -> int:
-        """Write redacted ``data``. Raises OSError, as for a full disk, but not for a closed pipe."""
+        """Write redacted ``data``. Raises OutputFailed, as for a full disk, but not for a closed pipe."""
         data = redact(data) if isinstance(data, str) else redact_bytes(bytes(data))
         if self._is_log:
             data = without_commands(data) if isinstance(data, str) else _bytes_without_commands(data)
@@ -74,14 +78,18 @@ class StandardStream:
         except BrokenPipeError:
             self._discard()
             return len(data)
+        except OSError as error:
+            raise OutputFailed(error.errno, error.strerror) from error
 
     def flush(self) -> None:
-        """Flush. Raises OSError, but not for a closed pipe."""
+        """Flush. Raises OutputFailed, but not for a closed pipe."""
         try:
             self._stream.flush()
         except BrokenPipeError:
             self._discard()
             self._stream.flush()
+        except OSError as error:
+            raise OutputFailed(error.errno, error.strerror) from error
 
     def _discard(self) -> None:
         _CLOSED_PIPES.add(self._number)
@@ -229,7 +237,9 @@ def echo_document(document: str, exit_code: int) -> int:
     """Print the result on stdout; the exit code, which is not 0 if the write fails."""
     try:
         click.echo(as_output(document), nl=False)
-    except OSError:
+    except OSError as error:
+        print_error(f"error: cannot write the output: {error.strerror}\n")
+        redirect_to_null(1)
         return exit_code or Exit.INCONCLUSIVE
     return exit_code
 

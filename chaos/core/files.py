@@ -18,10 +18,26 @@ from typing import BinaryIO
 
 from chaos.core.errors import Refused, UsageError
 
+_PACKAGE = Path(__file__).parents[1]
 _MAX_NAMES = 1000  # of a directory that are compared
 FILE_MODE, DIRECTORY_MODE = 0o600, 0o700
 _LEVEL = 6
 MAX_BYTES = 256 << 20  # of a file that is read as a whole
+
+
+def bundled_path(name: str) -> Path:
+    """The path of a bundled file, as ``experiments/graceful-poweroff.yaml``."""
+    packaged = _PACKAGE / "shipped" / name
+    return packaged if packaged.exists() else _PACKAGE.parent / name
+
+
+def path_or_bundled(name: str | os.PathLike[str]) -> Path:
+    """The path, or the bundled file that it names in a directory without the folders ``experiments`` and ``hosts``."""
+    path = Path(name)
+    if path.parts[:1] not in (("experiments",), ("hosts",)) or ".." in path.parts or os.path.lexists(path.parts[0]):
+        return path
+    bundled = bundled_path(path.as_posix())
+    return bundled if bundled.exists() else path
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from chaos.cli.app import cli
 from chaos.cli.lazy import COMMANDS
 from chaos.cli.reference.commands import schema_command
 from chaos.cli.reference.validate import schema_text
@@ -109,6 +114,41 @@ def test_help_imports_nothing_slow(arguments: list[str]) -> None:
     process = python("-c", script, *arguments)
     assert (process.returncode, process.stderr) == (0, "")
     assert "nodefall" in process.stdout
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            found = command.get_command(click.Context(command), name)
+            assert found
+            yield from commands(found, (*path, name))
+
+
+def help_of(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, columns: int) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    return CliRunner().invoke(cli, [*path, "--help"]).output.splitlines()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    wide = [line for path in commands(cli) for line in help_of(path, monkeypatch, columns) if len(line) > columns]
+    assert wide == []
+
+
+@pytest.mark.parametrize("columns", [50, 80])
+def test_broken_examples_are_the_same_commands(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Behind a backslash, as every shell reads them."""
+
+    def examples(width: int, path: tuple[str, ...]) -> list[list[str]]:
+        text = "\n".join(help_of(path, monkeypatch, width)).replace("\\\n", "")
+        lines = text.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+        return [shlex.split(line) for line in lines if "nodefall " in line or "kubectl " in line]
+
+    paths = list(commands(cli))
+    assert sum(len(examples(200, path)) for path in paths) > 80
+    for path in paths:
+        assert examples(columns, path) == examples(200, path)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

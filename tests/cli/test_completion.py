@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -191,16 +192,17 @@ class Terminal:
 
 
 # What is typed, and what a tab adds.
+INTERACTIVE = [
+    ("bash", ["--norc", "--noprofile", "-i"], "PS1='ready> '; source {script}; echo do''ne\n"),
+    ("zsh", ["-f", "-i"], "PS1='ready> '; autoload -Uz compinit; compinit -u -D; source {script}; echo do''ne\n"),
+]
 CASES = [("nodefall expl", "ain"), ("nodefall run experiments/gr", "aceful.yaml"), ("nodefall show la", "st")]
 
 
 @pytest.mark.timeout(2 * WALL)
 @pytest.mark.parametrize(
     ("name", "options", "ready"),
-    [
-        ("bash", ["--norc", "--noprofile", "-i"], "PS1='ready> '; source {script}; echo do''ne\n"),
-        ("zsh", ["-f", "-i"], "PS1='ready> '; autoload -Uz compinit; compinit -u -D; source {script}; echo do''ne\n"),
-    ],
+    INTERACTIVE,
     ids=["bash", "zsh"],
 )  # fmt: skip
 def test_a_tab_in_an_interactive_shell(
@@ -227,3 +229,68 @@ def test_fish_completes(typed: str, added: str, folder: Path, program: dict[str,
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == [typed.rsplit(maxsplit=1)[-1] + added], (
         done.stderr
     )
+
+
+NAME = "a b;$(touch pwned)&'c,d.yaml"
+DOCUMENTS = {"e": "Experiment", "g": "GameDay", "i": "Inventory"}
+# The words before the name of a file, and the first letter of the file.
+FILES = [
+    ("run", "e"),
+    ("plan", "e"),
+    ("validate", "g"),
+    ("rbac", "e"),
+    ("rehearse", "e"),
+    ("judge x.gz", "e"),
+    ("run e.yaml -i", "i"),
+    ("doctor -i", "i"),
+    ("gameday plan", "g"),
+    ("gameday run", "g"),
+    ("report", "r"),
+    ("show", "r"),
+    ("trend", "r"),
+]
+
+
+@pytest.fixture
+def odd(folder: Path, program: dict[str, str]) -> dict[str, str]:
+    """The environment of a folder with odd names, whose ``nodefall`` completes, and else shows its arguments."""
+    for letter, kind in DOCUMENTS.items():
+        (folder / f"{letter}{NAME}").write_text(f"kind: {kind}\n")
+    (folder / "reports" / f"r{NAME}" / "20260101T000000Z").mkdir(parents=True)
+    (folder / "bin" / "nodefall").write_text(
+        f'#!/bin/sh\n[ "$_NODEFALL_COMPLETE" ] && exec {sys.executable} -m chaos "$@"\n'
+        "printf '<%s>' \"$@\"; echo '<end>'\n"
+    )
+    return program
+
+
+@pytest.mark.timeout(2 * WALL)
+@pytest.mark.parametrize(("name", "options", "ready"), INTERACTIVE, ids=["bash", "zsh"])
+def test_names_are_quoted_in_every_command(
+    name: str, options: list[str], ready: str, folder: Path, odd: dict[str, str]
+) -> None:
+    """What a tab adds is one word of the command that then runs, and nothing of it runs by itself."""
+    terminal = Terminal([shell(name), *options], odd, folder)
+    try:
+        terminal.type(ready.format(script=script(name, folder)), "done")
+        for words, letter in FILES:
+            terminal.type(f"nodefall {words} {letter}a", "")
+            terminal.type("\t", "d.yaml")
+            terminal.type("\n", "<end>")
+            shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]", "", terminal.output)
+            expected = "".join(f"<{word}>" for word in words.split())
+            assert f"{expected}<{letter}{NAME}" in shown, (words, shown[-600:])
+    finally:
+        terminal.close()
+    assert not (folder / "pwned").exists()
+
+
+def test_fish_is_given_whole_names(folder: Path, odd: dict[str, str]) -> None:
+    """It quotes them itself."""
+    lines = [f"echo (complete -C 'nodefall {words} {letter}a')[1]" for words, letter in FILES]
+    done = subprocess.run(
+        [shell("fish"), "--no-config", "-c", "; ".join([f"source {script('fish', folder)}", *lines])],
+        cwd=folder, env=odd, capture_output=True, text=True, timeout=WALL, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [f"{letter}{NAME}" for _, letter in FILES], done.stderr
+    assert not (folder / "pwned").exists()

@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.cli.app import cli
-from chaos.cli.complete import bundled_names, bundled_path, experiment_path
+from chaos.cli.complete import bundled_names, experiment_path
 from chaos.core.errors import UsageError
+from chaos.core.files import bundled_path
 from tests.kit.command import command as run_command
 
 BUNDLED = bundled_path("experiments/power-cut.yaml")

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from chaos.core.api_fact import node_path
 from chaos.core.errors import NodefallError, Refused, Unreachable, UsageError
+from chaos.core.files import path_or_bundled
 from chaos.core.inventory import Inventory
 from chaos.core.kube import Node
 from chaos.core.ports import Clock, KubeApi, MachineAddresses, PowerControl, Session
@@ -172,7 +173,7 @@ def inventory_path(option: str | None) -> Path:
             "no inventory: give --inventory FILE",
             hint=f"or set {ENV_INVENTORY}; hosts/lab.yaml is a simulated cluster, and nodefall demo needs none",
         )
-    return Path(name)
+    return path_or_bundled(name)
 
 
 class _Nodes(Struct):

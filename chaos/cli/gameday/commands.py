@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from chaos import __version__
-from chaos.cli.complete import complete_day, complete_day_format, complete_game_day_file
+from chaos.cli.complete import DocumentPath, complete_day, complete_day_format, complete_game_day_file
 from chaos.cli.gameday.group import (
     by_option,
     fleet_option,
@@ -18,6 +18,7 @@ from chaos.cli.gameday.group import (
     id_option,
     keep_option,
     only_cluster_option,
+    report_url_option,
     seed_option,
 )
 from chaos.cli.lazy import (
@@ -36,7 +37,7 @@ from chaos.core.errors import UsageError
 @command(
     "nodefall gameday deploy monthly.yaml -i staging.yaml > manifests.yaml",
     "kubectl apply --server-side -f manifests.yaml",
-    "nodefall gameday deploy monthly.yaml --s3 reports/staging > manifests.yaml",
+    "nodefall gameday deploy monthly.yaml -i staging.yaml --s3 bucket/staging > manifests.yaml",
     "nodefall gameday deploy monthly.yaml -i staging.yaml --format helm > values.yaml",
     of=gameday_command,
     name="deploy",
@@ -79,7 +80,7 @@ def deploy_command(**options: Any) -> int:
     name="plan",
 )
 @gameday_argument
-@inventory_option("Also plan every run on this cluster.", type=click.Path(path_type=Path))
+@inventory_option("Also plan every run on this cluster.", type=DocumentPath())
 @seed_option
 @click.option("--at", metavar="TIME", help="Start the calendar here: 2026-12-20T09:00. Default: now.")
 @click.option(
@@ -141,7 +142,7 @@ def report_command(context: click.Context, /, **options: Any) -> int:
     of=gameday_command,
     name="run",
 )
-@click.argument("gameday", required=False, shell_complete=complete_game_day_file, type=click.Path(path_type=Path))
+@click.argument("gameday", required=False, shell_complete=complete_game_day_file, type=DocumentPath())
 @fleet_option
 @only_cluster_option
 @reports_option
@@ -152,13 +153,7 @@ def report_command(context: click.Context, /, **options: Any) -> int:
     is_flag=True,
     help="Continue a day that is not finished. Otherwise start one if its schedule has a due start.",
 )
-@click.option(
-    "--report-url",
-    default="",
-    metavar="URL",
-    envvar="NODEFALL_REPORT_URL",
-    help="Where people find the reports directory, for links in notifications. [env: NODEFALL_REPORT_URL]",
-)
+@report_url_option
 @click.option("--yes", is_flag=True, help="Do not ask before taking real machines down.")
 @plain_option
 @keep_option

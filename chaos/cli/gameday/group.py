@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from chaos.cli.complete import complete_game_day_file
+from chaos.cli.complete import DocumentPath, complete_game_day_file
 from chaos.cli.lazy import examples, file_option, inventory_option
 
 
@@ -18,9 +16,16 @@ def _who() -> str:
 
 
 by_option = click.option("--by", metavar="NAME", default=_who, help="Who does it. Default: login@machine.")
+report_url_option = click.option(
+    "--report-url",
+    default="",
+    metavar="URL",
+    envvar="NODEFALL_REPORT_URL",
+    help="Where people find the reports directory, for links in notifications. [env: NODEFALL_REPORT_URL]",
+)
 keep_option = click.option("--keep", is_flag=True, help="Of a fleet: do not delete what was applied in its clusters.")
 fleet_option = file_option("--fleet", "All clusters of this fleet, instead of one.")
-gameday_argument = click.argument("gameday", shell_complete=complete_game_day_file, type=click.Path(path_type=Path))
+gameday_argument = click.argument("gameday", shell_complete=complete_game_day_file, type=DocumentPath())
 seed_option = click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), help="Of the day: the same seeds of its runs again."
 )

@@ -118,7 +118,11 @@ def show_command(**options: Any) -> None:
 )
 @click.option("--experiment", metavar="NAME", shell_complete=complete_experiment, help="Only runs of this experiment.")
 @click.option(
-    "--verdict", type=click.Choice(VERDICTS), multiple=True, help="Only runs with this verdict. Can be repeated."
+    "--verdict",
+    type=click.Choice(VERDICTS),
+    multiple=True,
+    metavar="VERDICT",
+    help=f"Only runs with this verdict: {', '.join(VERDICTS)}. Can be repeated.",
 )
 @click.option(
     "--cluster",

@@ -28,8 +28,8 @@ def kind_command() -> None:
 @command(
     "nodefall kind up",
     "nodefall kind up --name ci --kubernetes v1.36.2 --out ci.yaml",
-    "nodefall kind up --image kindest/node:v1.36.2   # stock: no graceful shutdown",
-    "nodefall kind up --retain   # then look at a failed cluster with kind export logs",
+    "nodefall kind up --image kindest/node:v1.36.2",
+    "nodefall kind up --retain",
     of=kind_command,
     name="up",
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from chaos.app.init import context_names
-from chaos.cli.complete import bundled_path
 from chaos.cli.kind.diagnosis import KnownCause, host_warnings, known_cause
 from chaos.cli.kind.tools import Echo, Tools
 from chaos.cli.lab.workload import wait_for_nodes
@@ -22,6 +21,7 @@ from chaos.cluster.client import connect
 from chaos.cluster.cluster_state import cluster_uid
 from chaos.core.clock import SystemClock
 from chaos.core.errors import NodefallError, Refused, UsageError
+from chaos.core.files import bundled_path
 from chaos.documents.yaml_text import dump
 from chaos.engine.connection import refuse_before_side_effects
 

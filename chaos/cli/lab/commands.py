@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from chaos.cli.complete import complete_lab
+from chaos.cli.complete import DocumentPath, complete_lab
 from chaos.cli.lazy import command, document_option, examples, file_option
 from chaos.cli.output import echo_progress, print_document
 
@@ -60,7 +60,7 @@ def breakages_command(as_json: bool) -> None:
     of=lab_command,
     name="up",
 )
-@click.argument("inventory", type=click.Path(path_type=Path), required=False)
+@click.argument("inventory", type=DocumentPath(), required=False)
 @click.option(
     "--name",
     default="lab",
@@ -82,7 +82,7 @@ def breakages_command(as_json: bool) -> None:
 @click.option(
     "--workload",
     "workloads",
-    type=click.Path(path_type=Path),
+    type=DocumentPath(),
     metavar="FILE",
     multiple=True,
     help="Manifests to apply once the nodes are Ready. up waits until they are available. Can be repeated.",
@@ -145,8 +145,8 @@ def up_command(  # noqa: PLR0913 - one per option
     Exit code: 0 it is up; 2 it did not become ready, and was removed; 4 refused (the name or port is in use, or its
     directory is unusable); 64 bad input or usage.
     """
-    from chaos.cli.complete import bundled_path
     from chaos.cli.lab.up import UpOptions, build_lab, refuse_with_snapshot, up
+    from chaos.core.files import bundled_path
     from chaos.documents.inventory import load_inventory
 
     source = inventory or bundled_path("hosts/lab.yaml")

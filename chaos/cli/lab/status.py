@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from chaos.app.labs import LOG
-from chaos.cli.complete import bundled_path
 from chaos.cli.lab_state import DEFAULT_NAME, LabDirectory, LabState, find, lab_names, remove_copy, terminate
 from chaos.core.clock import SystemClock
 from chaos.core.duration import format_duration, timestamp
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
+from chaos.core.files import bundled_path
 from chaos.core.text import count_of, printable
 
 _TIMEOUT = 3.0  # wall seconds

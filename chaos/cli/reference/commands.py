@@ -3,28 +3,47 @@
 # ruff: noqa: PLC0415 - slow imports are deferred until the command runs
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from chaos.cli.complete import complete_any_document, complete_explained
+from chaos.cli.complete import DocumentPath, complete_any_document, complete_explained
 from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option
 
 OUTPUTS = ("result", "plan", "journal", "rehearsal", "comparison", "day")
 
+# Readline quotes all of a file that is there, also within quotes, but not of another name or the begin of several.
+_BASH_QUOTING = """\
+    if [[ ${#COMPREPLY[@]} -eq 1 && -e ${COMPREPLY[0]} ]]; then
+        [[ ${COMPREPLY[0]} == *[!A-Za-z0-9_./=:,@%+-]* ]] && compopt -o filenames
+    else
+        local i
+        for i in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[i]" %q "${COMPREPLY[i]}"; done
+    fi
+
+    return 0
+"""
+_QUOTED = {
+    "bash": (
+        ("read type value", "read -r type value"),
+        ("COMPREPLY+=($value)", 'COMPREPLY+=("$value")'),
+        ("    return 0\n", _BASH_QUOTING),
+    ),
+    "fish": (('string split "," $completion', 'string split -m 1 "," $completion'),),
+}
+
 
 @command(
     "nodefall validate experiments/graceful-poweroff.yaml",
-    "nodefall validate experiments/*.yaml hosts/*.yaml --json",
+    "nodefall validate my.yaml staging.yaml monthly.yaml --json",
 )
 @click.argument(
     "files",
     nargs=-1,
     required=True,
     shell_complete=complete_any_document,
-    type=click.Path(path_type=Path),
+    type=DocumentPath(),
     metavar="FILE...",
 )
 @document_option("Print one JSON object.")
@@ -108,14 +127,23 @@ def completion_command(shell: str) -> None:
 
 
 def script_of(shell: str) -> str:
-    """The script with which a shell gets completions from this program. Raises KeyError for an unknown shell."""
+    """The script with which a shell gets completions from this program. Raises KeyError for an unknown shell.
+
+    It quotes names as a shell does when it completes files. The scripts of click do not in bash, and end at a comma in
+    fish.
+    """
     completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]
     instance = completer(click.Command("nodefall"), {}, "nodefall", "_NODEFALL_COMPLETE")
-    return ShellComplete.source(instance)  # BashComplete would run bash to check its version
+    script = ShellComplete.source(instance)  # BashComplete would run bash to check its version
+    for plain, quoting in _QUOTED.get(shell, ()):
+        if plain not in script:
+            raise RuntimeError(f"the completion script of click for {shell} has changed")
+        script = script.replace(plain, quoting)
+    return script
 
 
 @command(
-    "nodefall rbac experiments/*.yaml --subject serviceaccount:chaos/nodefall | kubectl apply --server-side -f -",
+    "nodefall rbac my.yaml other.yaml --subject serviceaccount:chaos/nodefall | kubectl apply -f -",
     "nodefall rbac my.yaml --inventory hosts/staging.yaml --subject user:chaos",
     "nodefall rbac monthly.yaml --inventory hosts/staging.yaml --subject serviceaccount:chaos/nodefall",
     "nodefall rbac fleet.yaml --subject user:ada",
@@ -148,7 +176,7 @@ def rbac_command(**options: Any) -> None:
 
 
 @command(
-    "nodefall sudoers experiments/*.yaml --inventory hosts/staging.yaml",
+    "nodefall sudoers my.yaml other.yaml --inventory hosts/staging.yaml",
     "nodefall sudoers my.yaml -i hosts/staging.yaml > nodefall && visudo -cf nodefall",
 )
 @experiment_argument("experiments", nargs=-1, required=True)
@@ -165,7 +193,7 @@ def sudoers_command(**options: Any) -> None:
 
 
 @command(
-    "nodefall windows-rights experiments/windows-*.yaml --inventory hosts/staging.yaml",
+    "nodefall windows-rights my.yaml other.yaml --inventory hosts/staging.yaml",
     "nodefall windows-rights my.yaml -i hosts/staging.yaml > grant.ps1",
 )
 @experiment_argument("experiments", nargs=-1, required=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from chaos.cli.complete import bundled_names, bundled_path
+from chaos.cli.complete import bundled_names
 from chaos.cli.output import print_document
 from chaos.cli.time_words import TIME_WORDS, describe, worked_lines
 from chaos.core.action import AnyAction
@@ -17,6 +17,7 @@ from chaos.core.assertion import Assertion
 from chaos.core.duration import FACTS, POD_FACTS
 from chaos.core.errors import UsageError
 from chaos.core.fact import HostFact, current_fact
+from chaos.core.files import bundled_path
 from chaos.documents.bundled import read_summaries
 from chaos.documents.experiment import load_experiment
 from chaos.documents.reference import DOCUMENTS, FieldRow, fields_of, parameters

@@ -11,12 +11,12 @@ import msgspec
 
 from chaos.app.lab_spec import lab_spec
 from chaos.app.run.results import Run
-from chaos.cli.complete import bundled_path
 from chaos.cli.lazy import is_verbose
 from chaos.cli.output import can_redraw, tune_gc
 from chaos.cli.run.live import BestEffortProgress, Display, make_progress
 from chaos.cli.run.run import OutputOptions, open_report, print_result
 from chaos.core.clock import SystemClock
+from chaos.core.files import bundled_path
 from chaos.core.lab_settings import Lab
 from chaos.core.ports import Clock
 from chaos.documents.inventory import load_inventory

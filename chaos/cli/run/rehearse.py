@@ -14,10 +14,10 @@ from typing import Self
 
 import click
 
-from chaos.cli.complete import bundled_path
 from chaos.cli.output import echo, echo_document, echo_encodable, echo_progress, write
 from chaos.cluster.snapshot.whatif.changes import CHANGES
 from chaos.core.errors import BadInput, Problem, Refused, UsageError
+from chaos.core.files import bundled_path
 from chaos.core.inventory import Inventory
 from chaos.core.text import align_columns, escape_control
 from chaos.documents.document import kind_of_document, read_document

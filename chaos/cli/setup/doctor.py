@@ -13,7 +13,8 @@ import msgspec
 
 from chaos.app.doctor import DoctorRequest, Report, check_names, diagnose, load_bundled
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.complete import bundled_names, bundled_path
+from chaos.cli.complete import bundled_names
+from chaos.core.files import bundled_path
 from chaos.core.inventory import Inventory
 from chaos.core.text import count_of, printable
 from chaos.engine.connection import refuse_before_side_effects

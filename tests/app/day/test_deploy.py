@@ -67,7 +67,7 @@ def test_secrets_are_references_only(tmp_path: Path) -> None:
     assert {(each.key, each.file) for each in sources} >= {
         ("SLACK", ""),
         ("chaos", "~/.ssh/chaos"),
-        ("chaos.2", "bmc/chaos"),
+        ("chaos.2", str(tmp_path / "bmc/chaos")),
     }
     assert "top secret" not in json.dumps(manifests(found))
 
