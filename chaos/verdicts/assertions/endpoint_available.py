@@ -108,8 +108,8 @@ def _budget_samples(answers: Signal, budget: float, start: float, end: float) ->
 class EndpointAvailable:
     """The total time for which a probe failed since judging starts is within the budget. Use it with ``always``.
 
-    An answer is valid until the next one. The endpoint may have failed during any time without probes: the result is
-    unknown if the budget does not cover that time.
+    Each answer is valid until the next answer. The endpoint may have failed at any time without probes, so the result
+    is unknown if the budget does not cover that time.
     """
 
     name = "endpoint-available"

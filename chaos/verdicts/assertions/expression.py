@@ -156,11 +156,10 @@ def _samples(changes: Iterable[Change], anchor: float, evaluate: Evaluate) -> It
 
 
 class Expression:
-    """A CEL expression over observed objects is true. It is evaluated whenever an object in its lists changes.
-
-    The lists have the current nodes, pods and workloads with a few fields each; ``targets`` has the names of the nodes
-    of ``node``, ``before`` the nodes at the begin of ``at``. Needs the extra ``cel``. Prefer the other assertions where
-    they suffice.
+    """A CEL expression over observed objects is true. The expression is evaluated whenever an object in its lists
+    changes. The lists contain the current nodes, pods and workloads with a few fields each. ``targets`` contains the
+    names of the nodes of ``node``, and ``before`` the nodes as they were when ``at`` began. The extra ``cel`` is
+    required. Prefer the other assertions if they are sufficient.
     """
 
     name = "expression"
