@@ -1,4 +1,4 @@
-"""Paths of the Kubernetes API: how each one is built, and which ones a client sends.
+"""Paths of the Kubernetes API: how nodefall builds them, and which paths a client may send.
 
 A name that is itself a path (``../..``, ``x?y``) would make a request reach another object than the plan shows.
 Each segment is quoted when the path is built, and the client sends no path with a segment that needs quotes.

@@ -1,4 +1,4 @@
-"""Base of every document and record of parameters: strict models, and types of their fields.
+"""The base of every document and every set of parameters: strict models and types of fields.
 
 Factors of deadlines are ``2`` and ``1.5x``, at least 1; versions of Kubernetes are minor ones, in ranges as
 ``>=v1.32, <v1.36``.

@@ -37,7 +37,7 @@ def decode_plan(data: bytes) -> Plan:
 
 
 def with_former_keys(plan: Plan) -> dict[str, Any]:
-    """A plan as JSON types with the keys of 0.1.0 beside the present ones. They are deprecated."""
+    """A plan as JSON types, with the deprecated keys of 0.1.0 beside the current ones."""
     document: dict[str, Any] = msgspec.to_builtins(plan)
     add_former_keys(document, _PLAN)
     for target in document["targets"]:

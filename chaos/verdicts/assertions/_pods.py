@@ -39,7 +39,7 @@ class Quantity(Count, QuantifiedFilter):
     """Filter, and the number of pods that match it."""
 
     def range(self) -> SubjectSet:
-        """What is expected of the number, without the pods."""
+        """The expectation about the number, without the pods."""
         state, number = state_words(self, self.replaced, is_exact=True), self.format_range()
         verb, noun = ("is", "pod") if number in ("at least 1", "at most 1", "exactly 1") else ("are", "pods")
         unit = f"pods {state_words(self, self.replaced)}"
@@ -225,9 +225,8 @@ def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
 
 
 class PodsAlias(Pods):
-    """Alias of ``pods`` with the preset question ``preset``, in its YAML form.
-
-    The experiment may override parts of it, or use another of each, none, any and count with the same filter.
+    """An alias of ``pods`` with the question ``preset`` in its YAML form. The experiment can override parts of it, or
+    use another quantifier (each, none, any, count) with the same filter.
     """
 
     def __init__(self, name: str, summary: str, preset: dict[str, dict[str, Any]], example: str) -> None:

@@ -72,7 +72,9 @@ class _Incarnation:
                 yield Sample(reading.t, True, reading.seq, observation)
 
     def _unknown_samples(self) -> Iterator[Sample]:
-        """Samples from which no kubelet reports a running pod: it ended, or is deleted, or the node is not Ready."""
+        """Samples since which no kubelet reports a running pod, because it ended, is deleted, or its node is not
+        Ready.
+        """
         observation = f"no report from {self.node} on whether it still runs"
         ended = finished_version(self.history)
         if ended:

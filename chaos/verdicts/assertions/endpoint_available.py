@@ -59,7 +59,7 @@ class Params(Model):
 
     @property
     def limits(self) -> tuple[ValueLimit, ...]:
-        """The budget, and the latency from which on an answer is a failure."""
+        """The budget, and the latency above which an answer is a failure."""
         budget = ValueLimit("probe", self.probe, "failing", "at-most", self.seconds)
         if self.answer_within is None:
             return (budget,)

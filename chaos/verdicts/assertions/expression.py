@@ -82,7 +82,7 @@ def _node_row(node: Node) -> Row:
 
 
 def _swap_bytes(node: Node) -> int:
-    """Swap in bytes, as reported by kubelets of v1.33 or later; else 0."""
+    """Swap in bytes as kubelets of v1.33 or later report it, otherwise 0."""
     info = node.status.node_info if node.status else None
     return (info.swap.capacity if info and info.swap else None) or 0
 

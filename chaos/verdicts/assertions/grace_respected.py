@@ -92,7 +92,7 @@ def _end_sample(history: History[Pod], view: View, stopped: Interval | None) -> 
 
 
 def _removal_sample(history: History[Pod], view: View) -> Sample | None:
-    """Sample of the removal of a pod whose containers were still running, as last reported; None without one."""
+    """The sample for the removal of a pod whose containers were last reported running, or None."""
     last = history.last
     metadata: Metadata = last.object.metadata
     statuses = (last.object.status.container_statuses if last.object.status else None) or ()

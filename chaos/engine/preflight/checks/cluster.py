@@ -22,7 +22,7 @@ from chaos.engine.preflight.check import Diagnosis, Severity, check, list_error_
 
 @check("api-connection", "the API server's certificate is verified, and no proxy of the environment is used")
 def api_connection(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Without verification, whoever is on the way can read the credentials and forge the API server's answers."""
+    """Without verification, an attacker on the network can read the credentials and forge answers of the API server."""
     for risk in observations.connection_risks:
         yield warning(risk, "name its CA, set NO_PROXY for it, and correct keys of the kubeconfig that have no effect")
     if not observations.connection_risks:
@@ -142,7 +142,9 @@ def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check("webhooks", "no admission webhook loses all its endpoints with the node")
 def webhooks(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """With failurePolicy Fail and no endpoint, the API server rejects the matching writes, those of undo included."""
+    """With failurePolicy Fail and no endpoint, the API server rejects all matching writes, including those of the
+    undo.
+    """
     found = list(_diagnoses(observations))
     yield from found
     yield from list_error_notes(observations, VALIDATING, MUTATING, SLICES)
