@@ -213,9 +213,9 @@ class _DeclaredFact(HostFact):
 def _require_form(form: re.Pattern[str], text: str) -> None:
     """Raises ValueError for text that a program of the fact does not print."""
     if found := _UNREADABLE.search(text):
-        raise ValueError(f"the output is not understood: it has the character {found[0]!r}")
+        raise ValueError(f"cannot parse the output: it contains the character {found[0]!r}")
     if not form.fullmatch(text):
-        raise ValueError(f"the output is not understood: {text.strip()[:200]!r}")
+        raise ValueError(f"cannot parse the output: {text.strip()[:200]!r}")
 
 
 def find_fact(facts: Mapping[str, HostFact], reference: str) -> HostFact:

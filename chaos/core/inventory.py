@@ -162,7 +162,7 @@ class Defaults(Connection):
     @model_validator(mode="after")
     def _power_of_any_host(self) -> Self:
         if self.power is not None and self.power.names_machine:
-            raise ValueError(f"power of kind {self.power.kind} is that of one machine here: give it to each host")
+            raise ValueError(f"power of kind {self.power.kind} belongs to a single machine here: set it for each host")
         return self
 
 

@@ -215,7 +215,7 @@ def _lock_file(name: str, directory: Path | None, operation: int) -> Iterator[_L
     try:
         descriptor = _acquire(path, operation)
     except OSError as error:
-        raise Refused(f"cannot open the lock {path}: {error.strerror}", hint="remove it if it is no file") from error
+        raise Refused(f"cannot open the lock {path}: {error.strerror}", hint="remove it if it is not a file") from error
     file = _LockFile(descriptor)
     try:
         yield file

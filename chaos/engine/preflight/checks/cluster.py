@@ -106,7 +106,7 @@ def quorum(observations: ClusterObservations) -> Iterator[Diagnosis]:
         remaining = sum(name not in group and is_ready(observations.view.nodes[name]) for name in members)
         if lost and remaining <= len(members) // 2:
             message = f"without {', '.join(lost)} only {remaining} of {len(members)} control planes would be Ready"
-            hint = "choose other targets: the cluster would reject all writes, those of undo included"
+            hint = "choose other targets: the cluster would reject all writes, including the undo"
             yield refusal(message, hint, host, frozenset({Need.ENDS_PODS}))
         else:
             yield ok("enough control planes stay Ready", host)
