@@ -52,7 +52,7 @@ def refuse_lab(kubeconfig: str, context: str) -> None:
     inventory = Path(cluster.certificate_authority).with_name(LAB_INVENTORY)
     if is_lab_inventory(inventory):
         raise UsageError(
-            f"the context {context!r} is that of a lab, which has an inventory already",
+            f"the context {context!r} belongs to a lab, which already has an inventory",
             hint=f"use its inventory.json: --inventory {inventory}",
         )
 

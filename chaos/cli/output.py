@@ -198,7 +198,7 @@ def confirm_name(kind: str, name: str, fault: str, machines: str) -> None:
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(
-            f"not confirmed: the {fault} takes down {machines}, and there is no terminal to ask on",
+            f"not confirmed: the {fault} takes down {machines}, and there is no terminal to ask",
             hint="pass --yes to confirm",
         )
     question = f"{machines} will go down. Type the name of the {kind} to continue"

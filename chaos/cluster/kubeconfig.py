@@ -199,13 +199,13 @@ def _parse(where: str, content: bytes) -> Kubeconfig:
     if document is None:
         return Kubeconfig(where)
     if not isinstance(document, dict):
-        raise bad_input(where, "it cannot be read as a kubeconfig: it is no mapping")
+        raise bad_input(where, "it is not a kubeconfig: it is not a mapping")
     try:
         file = msgspec.convert(document, _File)
     except msgspec.ValidationError as error:
         raise bad_input(where, f"it cannot be read as a kubeconfig: {error}") from error
     if file.kind not in ("", "Config") or file.api_version not in ("", "v1"):
-        raise bad_input(where, f"it is no kubeconfig: its kind is {file.kind} of {file.api_version or 'v1'}")
+        raise bad_input(where, f"it is not a kubeconfig: its kind is {file.kind} of {file.api_version or 'v1'}")
     folder = Path(where).absolute().parent
     return Kubeconfig(
         where,

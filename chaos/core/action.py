@@ -1,4 +1,4 @@
-"""What an action is: a record of declarations and two pure functions. It makes commands, and sends nothing."""
+"""Actions: each is a record of declarations and two pure functions. An action builds commands and sends nothing."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ NODE_NAME, NAMESPACE = "{node}", "{namespace}"  # in Needs.objects: the step's n
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an action reads and needs with given parameters; facts are references."""
+    """The readings and resources that an action needs with given parameters. Facts are references."""
 
     facts: tuple[str, ...] = ()  # of hosts that prepare reads, besides those that are always read
     proof_facts: tuple[str, ...] = ()  # of hosts that prove the step, read on all targets during the run
@@ -280,7 +280,7 @@ class Action(Generic[P, S]):
     check_order: Callable[[str, Mapping[str, Any], float], None] | None = None
 
     def needs_with(self, params: P) -> Needs:
-        """What the action reads and needs with these parameters."""
+        """The readings and resources that the action needs with these parameters."""
         return self.needs if isinstance(self.needs, Needs) else self.needs(params)
 
     def terminates_pods(self, params: P) -> bool:

@@ -58,7 +58,7 @@ def taint_fact(key: str, effect: str) -> str:
 
 
 def labels_fact(keys: Iterable[str]) -> str:
-    """Fact: those of the node's labels that have these keys, by key. Others may have been added meanwhile."""
+    """Fact: the labels of the node with these keys. Other labels may have been added in the meantime."""
     return f"{LABELS}{','.join(keys)}"
 
 
@@ -83,7 +83,7 @@ def pods_path(node: str) -> str:
 
 
 def field(obj: Any, pointer: str) -> Any:
-    """Value at a JSON pointer in ``obj``, None if there is none."""
+    """The value at a JSON pointer in ``obj``, or None."""
     for part in pointer.split("/")[1:]:
         name = part.replace("~1", "/").replace("~0", "~")
         if isinstance(obj, list):

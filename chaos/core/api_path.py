@@ -1,4 +1,4 @@
-"""Paths of the Kubernetes API: how each one is built, and which ones a client sends.
+"""Paths of the Kubernetes API: how nodefall builds them, and which paths a client may send.
 
 A name that is itself a path (``../..``, ``x?y``) would make a request reach another object than the plan shows.
 Each segment is quoted when the path is built, and the client sends no path with a segment that needs quotes.
@@ -56,7 +56,7 @@ def refuse_unsafe_path(path: str) -> None:
     """Raises Refused unless each segment of ``path`` is a plain name, so that it names what it seems to name."""
     proxied = _PROXIED.fullmatch(path)
     if proxied is None and not _PLAIN.fullmatch(path):
-        raise Refused(f"not sent: {path[:300]!r} is no path of plain names", hint="correct the names in the experiment")
+        raise Refused(f"not sent: {path[:300]!r} is not a plain path", hint="correct the names in the experiment")
     passed_on = (proxied and proxied["rest"]) or ""
     if "#" in passed_on or {".", ".."} & set(re.split(r"[/\\]", unquote(passed_on.partition("?")[0]))):
         raise Refused(f"not sent: {path[:300]!r} leads out of the proxy", hint="give a path without . and ..")

@@ -75,7 +75,7 @@ class Names:
     title: str = ""
 
     def nodes(self, reference: str) -> Noun:
-        """The nodes of a reference, or only those that are affected: ``node worker-2``, ``3 nodes``.
+        """The nodes of a reference, or only the affected nodes: ``node worker-2``, ``3 nodes``.
 
         For an assertion whose subjects are nodes.
         """
@@ -131,7 +131,7 @@ class Memo:
         self._lasting: Any = None
 
     def recall(self, timeline: Timeline, history: History[Any], make: Callable[[], T], *state: object) -> T:
-        """What ``make`` makes of the history, or has made of it."""
+        """The value that ``make`` computes from the history, cached until the history changes."""
         revision, windows, former, value = self._made.get(history, _NOTHING)
         now, present = history.revision, timeline.blind_windows  # before: what comes meanwhile may not be in the value
         if revision != now or windows is not present or former != state:
@@ -141,7 +141,7 @@ class Memo:
         return made
 
     def keep(self, make: Callable[[], T]) -> T:
-        """What ``make`` has made once: something that finds out by itself what has changed."""
+        """The object that ``make`` creates once. It must find out by itself what has changed."""
         if self._lasting is None:
             self._lasting = make()
         lasting: T = self._lasting
@@ -170,9 +170,8 @@ class Memos:
 
 
 class Undecidable(Exception):
-    """An assertion cannot be decided on this timeline: the verdict is inconclusive, with this reason.
-
-    ``remedy``: what would have decided it, if that is not the assertion's ``needs``.
+    """An assertion cannot be decided on this timeline, so the verdict is inconclusive, with this reason. ``remedy``:
+    the evidence that would have decided it, if it differs from the assertion's ``needs``.
     """
 
     def __init__(self, why: str, remedy: str = "") -> None:
@@ -212,7 +211,7 @@ class View(Protocol):
         """Time at which a step began, or returned for ``end(step)``. Raises Undecidable."""
 
     def memo(self, *inputs: Hashable) -> Memo:
-        """What the judgement before has made of objects, from the parameters, the anchor and ``inputs`` alone."""
+        """Values that the previous judgment computed from objects, the parameters, the anchor and ``inputs`` alone."""
 
 
 class Assertion(Protocol):
@@ -237,17 +236,18 @@ class Assertion(Protocol):
 
 @runtime_checkable
 class ClaimAssertion(Assertion, Protocol):
-    """An assertion with words for people. Without them, a sentence is made of the expectation's name or the summary."""
+    """An assertion with words for people. Without such words, a sentence uses the name of the expectation or the
+    summary.
+    """
 
     def claim(self, params: Any, names: Names) -> Claim:
-        """What is stated, without its time. ``params``: as for ``subjects``, which may have failed."""
+        """The claim without its time. ``params``: as for ``subjects``, which may have failed."""
 
 
 @runtime_checkable
 class NodeAssertion(Assertion, Protocol):
-    """An assertion whose answer depends on no other nodes than those in its ``node_fields``, if any is set.
-
-    Changes of other nodes by someone else (foreign faults) leave its verdict standing.
+    """An assertion whose answer depends only on the nodes in its ``node_fields``, if a field is set. Foreign faults
+    on other nodes do not affect its verdict.
     """
 
     only_named_nodes: bool
@@ -255,7 +255,7 @@ class NodeAssertion(Assertion, Protocol):
 
 @runtime_checkable
 class HostFactAssertion(Protocol):
-    """An assertion that needs facts of the hosts of all targets, also of those without a step."""
+    """An assertion that needs facts of the hosts of all targets, including targets without a step."""
 
     host_facts: tuple[str, ...]
 
@@ -264,7 +264,8 @@ class HostFactAssertion(Protocol):
 class WatchingAssertion(Protocol):
     """An assertion that names the resources it needs; their watches are proven current more often than others.
 
-    What could not be observed of them is unknown. Of an assertion that names none, everything is taken to be needed.
+    Whatever could not be observed of them is unknown. If an assertion names no resources, it is assumed to need all
+    of them.
     """
 
     sources: tuple[str, ...]

@@ -25,7 +25,7 @@ class BoundStep:
         return self.windows or self.action if needs_form else self.action
 
     def needs_on(self, system: str) -> Needs:
-        """What the form for an operating system reads and needs."""
+        """The readings and resources that the variant for an operating system needs."""
         return self.on(system).needs_with(self.params)
 
     @property
@@ -41,7 +41,7 @@ class BoundStep:
 
 @dataclass(frozen=True, slots=True)
 class BoundAssertion:
-    """The assertion of an expectation, and its parameters: invalid ones in what a run of another version has stored."""
+    """The assertion of an expectation and its parameters, which may be invalid if another version stored them."""
 
     assertion: Assertion
     model: BaseModel | ValidationError

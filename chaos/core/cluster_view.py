@@ -16,7 +16,7 @@ _CONTROL_PLANE_PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kub
 
 @dataclass(frozen=True)  # no slots: of the cached property
 class ClusterView:
-    """Nodes by name and all pods, as listed at one moment; ``uid`` is that of the namespace kube-system."""
+    """Nodes by name and all pods, as listed at one moment. ``uid`` is the UID of the namespace kube-system."""
 
     uid: str
     nodes: Mapping[str, Node]

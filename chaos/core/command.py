@@ -214,7 +214,7 @@ def undecided_answer(command: Command, outcome: Outcome) -> str:
 
 
 def refusal(command: Command, outcome: Outcome) -> str:
-    """Why the program did nothing, "" if the outcome is none of the command's refusals."""
+    """Why the program refused to do anything, or "" if it did not refuse."""
     if not isinstance(command, HostCommand) or outcome.delivery is not Delivery.ANSWERED:
         return ""
     return next((why for code, why in command.refusals if _has_code(outcome, code)), "")

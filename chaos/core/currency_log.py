@@ -1,4 +1,4 @@
-"""What is known of the times of versions: how current each watch was proven to be, entry by entry."""
+"""Freshness of watches: up to which moment each watch is proven to be complete, entry by entry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _NOTABLE_PAUSE = 25.0  # seconds without any proof, more than between two of an 
 
 @dataclass
 class _Source:
-    """A resource: current up to ``until``, except the objects ``behind`` (by uid), current up to an earlier moment.
+    """A resource that is fresh up to ``until``, except for the objects ``behind`` (by uid), which are fresh up to an
+    earlier moment.
 
     ``complete``: the moment up to which nothing is missing, not even of objects that came and went, if no list
     contradicts it: ``contradicted`` has the first list that knew more of an object (by uid), by its resourceVersion.
@@ -62,7 +63,7 @@ class _Source:
 
     @property
     def proven_complete(self) -> float:
-        """``complete``, but not past an object of which a list knows more than the watch has delivered."""
+        """``complete``, but not beyond an object for which a list has newer data than the watch has delivered."""
         return min((self.behind[uid] for uid in self.contradicted if uid in self.behind), default=self.complete)
 
     def note_behind(self, proof: Currency) -> None:
@@ -219,9 +220,8 @@ class CurrencyLog:
         return self._sources.keys()
 
     def until(self, source: str, uid: str = "") -> float:
-        """The moment up to which everything about the object, or without ``uid`` about all, is known.
-
-        Of a new object, which may have gone already, a proof about all is needed.
+        """The moment up to which everything is known about the object, or without ``uid`` about all objects. A new
+        object may already be gone, so it needs a proof for all objects.
         """
         known = self._sources.get(source)
         if known is None:
@@ -235,17 +235,17 @@ class CurrencyLog:
         return math.inf if known is None else known.since
 
     def usual_until(self, source: str) -> float:
-        """The moment up to which everything is known about each known object that is not behind the others."""
+        """The moment up to which everything is known about all known objects that are not behind."""
         known = self._sources.get(source)
         return math.inf if known is None else max(known.proven_complete, known.until)
 
     def behind(self, source: str) -> Collection[str]:
-        """The uids of the objects of which less is known than of others."""
+        """The UIDs of the objects that are behind the others."""
         known = self._sources.get(source)
         return () if known is None else known.behind
 
     def listed_until(self, source: str) -> float:
-        """The moment up to which everything about all objects that a list had is known."""
+        """The moment up to which everything is known about all objects that a list contained."""
         known = self._sources.get(source)
         return math.inf if known is None else max(known.proven_complete, known.current_until)
 
@@ -282,6 +282,6 @@ class CurrencyLog:
 
 
 def _listed(proof: Currency) -> float:
-    """The resourceVersion of the list that proves ``until``; infinite if that is another, or not comparable."""
+    """The resourceVersion of the list that proves ``until``, or infinity if the versions cannot be compared."""
     number = version_number(proof.version)
     return math.inf if number is None or proof.read != proof.until else number

@@ -52,7 +52,7 @@ def pod_name(pod: RawPod) -> str:
 
 
 def controller(pod: RawPod) -> dict[str, Any] | None:
-    """Owner reference of the pod's controller, if any."""
+    """The owner reference of the pod's controller, or None."""
     return next((owner for owner in pod["metadata"].get("ownerReferences") or () if owner.get("controller")), None)
 
 

@@ -1,4 +1,4 @@
-"""Settings of transports and power controls, as an inventory has them: its schema is built from what is installed."""
+"""Settings of transports and power controls in an inventory. The schema is built from the installed drivers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class PowerSettings(Model):
 
     @property
     def names_machine(self) -> bool:
-        """Whether the settings are those of one machine; others may also stand in ``defaults`` of an inventory."""
+        """Whether the settings belong to a single machine. Other settings are also allowed in ``defaults`` of an
+        inventory.
+        """
         return True
 
 
@@ -52,7 +54,7 @@ class OneOfTransports:
 
 
 def file_keys(settings: type[BaseModel]) -> Iterator[tuple[str, ...]]:
-    """Keys of ``settings`` that hold paths of files, those of secrets included; ``*`` stands for every key."""
+    """The keys of ``settings`` that contain paths of files, including files with secrets. ``*`` stands for any key."""
     for name, field in settings.model_fields.items():
         key = field.alias or name
         if any(isinstance(mark, _File) for mark in field.metadata):

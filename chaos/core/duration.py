@@ -1,4 +1,4 @@
-"""Durations and what is built of them: bounds of temporal operators, and requirements on facts.
+"""Durations, bounds of temporal operators, and requirements on facts.
 
 Kubernetes writes ``90s``, ``1m30s``, ``1.5h``, ``250ms``, systemd ``1h 2min 3.456789s``. A bound joins durations and
 facts by ``+`` and ``-``: ``kubelet.shutdownGracePeriod + 10s`` is one, and so is ``toleration(unreachable) + 1m``. A
@@ -196,6 +196,6 @@ def seconds(value: Any) -> float:
 
 
 def satisfies(value: float, text: str) -> bool:
-    """Whether ``value`` meets the requirement. Raises ValueError if that is invalid."""
+    """Whether ``value`` meets the requirement. Raises ValueError if the requirement is invalid."""
     symbol, number = parse_requirement(text)
     return bool(_OPERATORS[symbol](value, number))

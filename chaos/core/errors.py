@@ -38,7 +38,7 @@ class Refused(NodefallError):
 
 
 class AnotherMachine(Refused):
-    """What is in the place of a host presents another identity than the host's."""
+    """The machine at the address of a host has another identity than the host."""
 
 
 class RequirementUnmet(Refused):
@@ -66,7 +66,7 @@ class UndoPending(NodefallError):
 
 
 class PluginError(NodefallError):
-    """A plug-in does not load, has no name, or has the name of another one."""
+    """A plug-in cannot be loaded, has no name, or has a name that is already taken."""
 
     code = Exit.USAGE
 

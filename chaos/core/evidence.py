@@ -182,7 +182,7 @@ def holds_until(fact: str, accept: Callable[[Any], bool], what: str) -> Proof:
 def same_boot(timeline: Timeline, step: StepRun, reading: Fact) -> bool:
     """Whether the machine did not boot between the step and the reading, by the next reading of PID 1's start.
 
-    Of the boot ID where there is no PID 1; true if neither is read at all.
+    Compares the boot ID if there is no PID 1. True if neither was read.
     """
     before = last_reading_before(timeline, step, "pid1-start")
     if before is None:

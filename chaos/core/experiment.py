@@ -279,7 +279,7 @@ def parse_moment(text: str) -> Moment:
 
 
 def moment_of(step: Step) -> Moment:
-    """The parsed ``after`` of a step; without one, the return of the previous step."""
+    """The parsed ``after`` of a step. By default, the return of the previous step."""
     return parse_moment(step.after) if step.after else Moment(step="", is_end=True, offset=0.0)
 
 

@@ -44,7 +44,7 @@ class FactRef:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The reference that ``text`` writes; former names become the present ones. Raises ValueError."""
+        """Parse a reference. Former names are replaced by the current names. Raises ValueError."""
         name, _, query = text.partition("?")
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
         if len(dict(pairs)) != len(pairs):
@@ -62,7 +62,7 @@ def current_fact(reference: str) -> str:
 
 
 def lines(*patterns: str | re.Pattern[str]) -> str:
-    """The form of an output each of whose lines matches one of ``patterns``."""
+    """A pattern for an output in which every line matches one of ``patterns``."""
     texts = (each if isinstance(each, str) else re.sub(r"\?P<\w+>", "?:", each.pattern) for each in patterns)
     return rf"(?:(?:{'|'.join(texts)})\n)*"
 
@@ -85,7 +85,7 @@ class HostFact(ABC):
     sample: Any = None
 
     def bind(self, params: Mapping[str, str]) -> Self:
-        """This fact with parameters. Raises ValueError for unknown, missing and invalid ones."""
+        """This fact with parameters. Raises ValueError for unknown, missing and invalid parameters."""
         if self.params is None:
             if params:
                 raise ValueError(f"fact {self.name} takes no parameters")
@@ -155,7 +155,7 @@ def host_fact(  # noqa: PLR0913 - the parts of a declaration
     sample: Any = None,
     form: str | None = LINES,
 ) -> Any:
-    """Make a fact of the function below, which parses what ``command`` prints, as :meth:`HostFact.parse`.
+    """Declare a fact with a function that parses the output of ``command``, like :meth:`HostFact.parse`.
 
     ``command`` may be a function of the values of ``needs``. With ``params``, ``command`` and the parser get an
     instance of it as their last argument, and ``needs`` may be a function of one, or of None before it is known.
@@ -213,9 +213,9 @@ class _DeclaredFact(HostFact):
 def _require_form(form: re.Pattern[str], text: str) -> None:
     """Raises ValueError for text that a program of the fact does not print."""
     if found := _UNREADABLE.search(text):
-        raise ValueError(f"the output is not understood: it has the character {found[0]!r}")
+        raise ValueError(f"cannot parse the output: it contains the character {found[0]!r}")
     if not form.fullmatch(text):
-        raise ValueError(f"the output is not understood: {text.strip()[:200]!r}")
+        raise ValueError(f"cannot parse the output: {text.strip()[:200]!r}")
 
 
 def find_fact(facts: Mapping[str, HostFact], reference: str) -> HostFact:

@@ -1,4 +1,4 @@
-"""Base of every document and record of parameters: strict models, and types of their fields."""
+"""The base of every document and every set of parameters: strict models and types of fields."""
 
 from __future__ import annotations
 

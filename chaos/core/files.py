@@ -1,4 +1,4 @@
-"""Files: reading without hanging, private ones, those of snapshots, and hints for missing ones.
+"""Helpers for files: reading without hanging, private files, snapshots, and hints for missing files.
 
 Private files only their owner may read, whatever the umask: run directories name nodes, pods and addresses. Snapshots
 are JSON lines, compressed with gzip. chaos.core.trusted_files reads what can cause a command.
@@ -80,9 +80,8 @@ def _refuse_irregular(mode: int) -> None:
 
 
 def missing_file_hint(path: Path, remedy: str = "") -> str:
-    """What the user may have meant: a file with a similar name, or the same one in a directory beside; else ``remedy``.
-
-    "" without an idea.
+    """A hint for a missing file: a file with a similar name, or the same name in a sibling directory; otherwise
+    ``remedy``, or "".
     """
     folder = path.parent
     try:
@@ -128,7 +127,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def make_private_directory(parent: Path, name: str) -> Path:
-    """A new directory ``parent/name``; ``parent`` and its parents are made if they are missing. Raises OSError.
+    """Create the directory ``parent/name``, and ``parent`` and its parents if they are missing. Raises OSError.
 
     As root, raises Refused where ``parent`` is a symbolic link: whoever made it could choose what root writes to.
     """

@@ -32,7 +32,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Version(Struct, Generic[T], frozen=True, gc=False, array_like=True):
-    """State of an object from some moment in (``earliest``, ``latest``] on; it was received at ``t``.
+    """The state of an object since some moment in (``earliest``, ``latest``]. It was received at ``t``.
 
     ``order``: its resourceVersion, or 0 if that is not comparable. ``is_deleted``: ``object`` is the final state;
     ``final_state_unknown`` if that is stale, because the deletion was deduced from a new list after a blind window.
@@ -96,7 +96,7 @@ class History(Generic[T]):
         return self._recent
 
     def peek(self) -> list[Version[T]]:
-        """All versions, for somebody who asks only once: what is packed stays so."""
+        """All versions, for a single access: compressed versions stay compressed."""
         packed = zip(self._packed[1::3], self._packed[2::3], strict=True)
         return [version for block, index in packed for version in self._unpack(block, index)] + self._recent
 
@@ -115,9 +115,10 @@ class History(Generic[T]):
             self._pack_later()
 
     def _part(self) -> None:
-        """Put what was received at one time as its last version, and is not packed, a little before it.
+        """Move versions that were received at the same time as the last version, and are not compressed, a little
+        before it.
 
-        It happened before it: without a proof of when, its time of receipt is all that is known.
+        They happened before it, but without further proof only their time of receipt is known.
         """
         for index in range(len(self._recent) - 2, -1, -1):
             before, after = self._recent[index], self._recent[index + 1]
@@ -157,7 +158,7 @@ class History(Generic[T]):
         return versions[bisect_right(versions, t, key=_time) :]
 
     def since(self, seq: int) -> list[Version[T]]:
-        """The versions that are the entry ``seq`` or a later one; what is packed stays so."""
+        """The versions from the entry ``seq`` on. Compressed versions stay compressed."""
         is_recent = not self._packed or (self._recent and self._recent[0].seq <= seq)
         versions = self._recent if is_recent else self.peek()
         return versions[bisect_left(versions, seq, key=_seq) :]
@@ -175,16 +176,15 @@ class History(Generic[T]):
         return self._recent[-1] if self._recent else self.versions[-1]
 
     def peek_last(self) -> Version[T]:
-        """The last version, for somebody who asks only once: what is packed stays so."""
+        """The last version, for a single access: a compressed version stays compressed."""
         return self._recent[-1] if self._recent else self._unpack(*self._packed[-2:])[-1]
 
     def __iter__(self) -> Iterator[Version[T]]:
         return iter(self.versions)
 
     def objects_from(self, seq: int) -> list[T]:
-        """The object of the version that is the entry ``seq``, and those of the versions that are stored behind it.
-
-        At least one; what is packed stays so.
+        """The object of the version in entry ``seq``, and the objects of versions that are stored after it. At least
+        one object. Compressed versions stay compressed.
         """
         versions = self._recent
         if not versions or seq < versions[0].seq:

@@ -79,7 +79,7 @@ class HostIdentity(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What shows that a host is a Node, by its kind, and what shows that it is not, with the values."""
+    """The evidence, by kind, that a host is a Node, and the evidence that it is not, with the values."""
 
     proofs: tuple[str, ...]
     contradictions: tuple[str, ...]
@@ -169,7 +169,7 @@ def _differ(one: str, other: str) -> bool:
 
 
 def is_uuid(value: str) -> bool:
-    """Whether ``value`` is a UUID, and not one that vendors fill in."""
+    """Whether ``value`` is a real UUID, and not a placeholder of a vendor."""
     return bool(_UUID.fullmatch(_normalized(value))) and _normalized(value) not in _MEANINGLESS
 
 
@@ -184,7 +184,7 @@ def is_same_uuid(one: str, other: str) -> bool:
 
 
 def swap_uuid(value: str) -> str:
-    """A UUID with the first three fields in the other byte order. Raises ValueError for a text that is none."""
+    """A UUID with the first three fields in the other byte order. Raises ValueError if the text is not a UUID."""
     return str(uuid.UUID(bytes=uuid.UUID(value).bytes_le))
 
 
@@ -224,7 +224,7 @@ def machine_ids(report: str) -> list[str]:
 
 
 def host_key(report: str, known: str = "") -> str:
-    """By what a connection that presents no key recognizes its host; "" if there is nothing.
+    """The key by which a connection without a host key recognizes its host, or "".
 
     That is the stable ID, and without one the machine ID of the boot: another one is refused then, though it may be
     the same host after a boot. ``known`` is the key of before: a machine ID counts as long as the host has it.
@@ -252,7 +252,7 @@ def _container_id(mounts: Iterable[Sequence[str]]) -> str:
 
 
 def _is_on_disk(mounts: Sequence[Sequence[str]], *, may_be_layered: bool) -> bool:
-    """Whether the file system that has /etc/machine-id outlasts a boot, as far as is known."""
+    """Whether the file system with /etc/machine-id is known to survive a boot."""
     for path in _PATHS:
         kinds = [fields[fields.index("-") + 1] for fields in mounts if fields[4] == path and "-" in fields[5:-1]]
         if kinds:

@@ -39,7 +39,7 @@ def starts_at_zero(name: str) -> bool:
 
 
 def controller_key(pod: Pod) -> str:
-    """The uid of the pod's controller, without one its ``NAMESPACE/NAME``; "" without a controller."""
+    """The UID of the pod's controller, or else its ``NAMESPACE/NAME``; "" without a controller."""
     owner = controller_of(pod)
     return "" if owner is None else owner.uid or f"{pod.metadata.namespace}/{owner.name}"
 
@@ -135,7 +135,7 @@ def _is_labelled_alike(before: Pod, pod: Pod) -> bool:
 
 
 def _is_owned_alike(before: Pod, pod: Pod) -> bool:
-    """Whether the controller is certainly the same: what is shared with the version before need not be compared."""
+    """Whether the controller is certainly the same, because the versions share the object that names it."""
     was, now = before.metadata, pod.metadata
     return was.owner_references is now.owner_references and was.namespace == now.namespace
 

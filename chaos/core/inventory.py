@@ -153,7 +153,7 @@ class Host(Connection):
 
 
 class Defaults(Connection):
-    """For all hosts, also those that the inventory does not list."""
+    """Settings for all hosts, including hosts that the inventory does not list."""
 
     power: Annotated[PowerSettings, OneOfPowerDrivers()] | None = Field(
         None, description="How the machine is powered off and on."
@@ -162,7 +162,7 @@ class Defaults(Connection):
     @model_validator(mode="after")
     def _power_of_any_host(self) -> Self:
         if self.power is not None and self.power.names_machine:
-            raise ValueError(f"power of kind {self.power.kind} is that of one machine here: give it to each host")
+            raise ValueError(f"power of kind {self.power.kind} belongs to a single machine here: set it for each host")
         return self
 
 
@@ -218,7 +218,7 @@ class Inventory(Model):
         return key, self.host(key)
 
     def host(self, key: str) -> Host:
-        """The entry of a host with the power control of ``defaults`` if it has none; an empty entry without one."""
+        """The entry of a host, or an empty entry. The power control comes from ``defaults`` if the entry has none."""
         host = self.hosts.get(key, Host())
         if host.power is None and self.defaults.power is not None:
             return host.model_copy(update={"power": self.defaults.power})

@@ -64,7 +64,7 @@ class _Chunk:
         return self._items
 
     def peek(self) -> list[Item]:
-        """As ``items``, for somebody who asks only once: what is packed stays so."""
+        """Like ``items``, for a single access: compressed entries stay compressed."""
         return self._unpack() if self._packed else self._items
 
     def pack(self) -> bool:
@@ -116,12 +116,12 @@ class EventLog(Sequence[Item]):
         found.append(number)
 
     def objects_from(self, seq: int) -> list[Event]:
-        """The Event that is the entry ``seq``, and those that are stored behind it; what is packed stays so."""
+        """The Event in entry ``seq`` and the Events that are stored after it. Compressed Events stay compressed."""
         number = bisect_left(self._seqs, seq)
         return [event for _, event in self._chunks[number // _CHUNK].peek()[number % _CHUNK :]]
 
     def about(self, name: str) -> list[Item]:
-        """Events about objects of that name."""
+        """Events about objects with this name."""
         code = hash(name)
         numbers, number = [], self._last[code % _BUCKETS]
         while number >= 0:

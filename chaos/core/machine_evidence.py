@@ -101,7 +101,7 @@ def _renewals(timeline: Timeline, node: str) -> Iterator[Sign]:
 
 
 def _statuses(timeline: Timeline, node: str) -> Iterator[tuple[Sign, Version[Node]]]:
-    """What the kubelet wrote: only a kubelet moves the heartbeat of the condition Ready."""
+    """The status updates by the kubelet. Only a kubelet advances the heartbeat of the condition Ready."""
     history: History[Node] | tuple[()] = timeline.nodes.get(node) or ()
     for before, version in pairwise(history):
         posted = None if version.is_deleted else _heartbeat(version.object)
@@ -232,7 +232,7 @@ def power_lost(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _silence(timeline: Timeline, step: StepRun, off: Fact) -> str:
-    """For how long the Lease was not renewed, if that is longer than its period."""
+    """How long the Lease was not renewed, if that is longer than its period."""
     history = timeline.leases.get(step.node)
     spec = history.last.object.spec if history else None
     if spec is None or not spec.lease_duration_seconds:

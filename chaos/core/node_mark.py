@@ -106,7 +106,7 @@ class NodeMark(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 def decode_mark(key: str, value: str) -> NodeMark | None:
-    """The mark of an annotation; None if it is damaged, or of a newer version: what is pending is then unknown."""
+    """The mark in an annotation; None if it is damaged or from a newer version, so that the pending undo is unknown."""
     try:
         mark = msgspec.json.decode(value, type=NodeMark)
     except (msgspec.MsgspecError, UnicodeError):

@@ -66,7 +66,7 @@ def _bounds(text: str) -> list[tuple[str, tuple[int, int]]]:
     for part in text.split(","):
         match = _BOUND.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"{text!r} is no range of versions; write it like '>=v1.32' or '>=v1.32, <v1.36'")
+            raise ValueError(f"{text!r} is not a range of versions; write it like '>=v1.32' or '>=v1.32, <v1.36'")
         bounds.append((match[1], (int(match[2]), int(match[3]))))
     return bounds
 

@@ -1,4 +1,4 @@
-"""Memory of a timeline: equal parts of objects are held once, and old observations are packed.
+"""Memory of a timeline: equal parts of objects are stored once, and old observations are compressed.
 
 Most of a version is as in the one before, and most pods of a set are alike. Hardly anybody asks for old observations
 again, but whoever does finds them unchanged. What is asked for stays unpacked for as long as it is asked for again and
@@ -32,11 +32,11 @@ class Packable(Protocol):
     """Something whose old parts can be packed."""
 
     def pack(self) -> bool:
-        """Pack what is old; false if somebody asked for it since the last call."""
+        """Compress old parts; false if a part was accessed since the last call."""
 
 
 class Block:
-    """Parts that were packed one after the other, compressed together: they are alike, and each is short.
+    """Parts that are compressed together, because they are short and similar.
 
     It lives for as long as one of its parts is packed. What is asked for again and again leaves its block once, and
     shares the next ones with others of its kind, which are freed with it.
@@ -102,7 +102,7 @@ class Packer:
 
 
 class Packing:
-    """What a timeline packs, and when."""
+    """Decides what a timeline compresses, and when."""
 
     def __init__(self, pause: float = PAUSE, few: int = FEW) -> None:
         self._pause, self._few = pause, few
@@ -122,7 +122,7 @@ class Packing:
         self._due.append((self._now + self._pause, item))
 
     def advance(self, now: float) -> None:
-        """Pack some of what is due at ``now``, the time of the newest entry."""
+        """Compress some of the parts that are due at ``now``, the time of the newest entry."""
         self._now = now
         self._entries += 1
         if self._entries <= self._few:
@@ -136,7 +136,7 @@ class Packing:
 
 
 class Sharing:
-    """Replaces parts of objects by equal ones of earlier objects. No one changes them."""
+    """Replaces parts of objects by equal parts of earlier objects. The parts are immutable."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[str, bytes], Any] = {}

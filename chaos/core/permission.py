@@ -59,7 +59,7 @@ def permission_for_request(method: str, path: str) -> Permission:
     """
     found = _PATH.fullmatch(path)
     if found is None:
-        raise ValueError(f"{path} is no path of an API resource")
+        raise ValueError(f"{path} is not the path of an API resource")
     refuse_unsafe_path(path)
     resource = found["resource"] + (f"/{found['sub']}" if found["sub"] else "")
     verb = _VERBS.get(method, "delete")

@@ -95,7 +95,7 @@ class RelayedSession(Protocol):
         """Verify the host, whose key is known from then on."""
 
     def peer(self) -> dict[str, str | int]:
-        """What the host sees of the connection, as the fact ssh-peer has it; {} for a transport that needs none."""
+        """The connection as the host sees it, as in the fact ssh-peer; {} if the transport does not need it."""
 
 
 class PowerControl(Protocol):
@@ -103,7 +103,9 @@ class PowerControl(Protocol):
 
     @property
     def capabilities(self) -> frozenset[PowerCapability]:
-        """What it supports; of some machines, their settings decide. Raises NodefallError, too."""
+        """The capabilities of the power control, which may depend on the settings of the machine. Raises
+        NodefallError.
+        """
 
     def state(self) -> PowerState:
         """The state as reported, never guessed."""
@@ -158,7 +160,7 @@ class MachineRisks(Protocol):
 
 @runtime_checkable
 class MachineAddresses(Protocol):
-    """A power control of machines whose addresses may change with a start, as those of containers do."""
+    """A power control for machines whose addresses may change with a start, like containers."""
 
     def interfaces(self) -> tuple[str, ...]:
         """The present addresses with their networks, as ``172.18.0.5/16``; none while the machine is off.
@@ -260,7 +262,7 @@ class RunWatcher(Protocol):
         """The steady state at this moment, before the first step."""
 
     def judged(self, result: RunResult) -> None:
-        """All verdicts at this moment; those that are not final are pending."""
+        """All verdicts at this moment. Verdicts that are not final are pending."""
 
 
 class Observer(Protocol):

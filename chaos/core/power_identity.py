@@ -25,7 +25,7 @@ from chaos.core.identity import (
 
 
 def provider_parts(provider_id: str, scheme: str) -> tuple[str, ...]:
-    """The parts of the path and of the authority, without empty ones; () for a provider ID of another scheme."""
+    """The non-empty parts of the path and the authority; () for a provider ID with another scheme."""
     found, _, rest = provider_id.strip().partition("://")
     return tuple(part for part in rest.split("/") if part) if found.lower() == scheme else ()
 
@@ -53,7 +53,7 @@ def _split(provider_id: str) -> tuple[str, tuple[str, ...]]:
 
 
 def plain_address(text: str) -> IPv4Address | IPv6Address:
-    """The address without its zone; IPv4 for one that is mapped to IPv6. Raises ValueError."""
+    """The address without its zone. An IPv4 address that is mapped to IPv6 becomes IPv4. Raises ValueError."""
     address = ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address

@@ -25,7 +25,7 @@ HeaderValue = Annotated[str | Secret, BeforeValidator(_header_text)]
 
 
 class Prometheus(Model):
-    """A Prometheus, or a server with its API. Proxies are those of the environment."""
+    """A Prometheus, or a server with the same API. Proxies come from the environment."""
 
     url: Url = Field(description="The URL of its API, with a path prefix if it has one.")
     user: str | None = Field(None, description="The user for basic authentication. credentials is the password.")
@@ -54,7 +54,7 @@ class Prometheus(Model):
 
     @property
     def risks(self) -> tuple[str, ...]:
-        """What weakens the connection, for people."""
+        """Weaknesses of the connection, for people."""
         if not self.insecure_skip_verify:
             return ()
         return ("the certificate of Prometheus is not verified (insecureSkipVerify in the inventory)",)

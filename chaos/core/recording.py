@@ -191,7 +191,7 @@ class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
 
     @property
     def is_of_readings(self) -> bool:
-        """Whether what is true after it is known with the next reading only, not with its end."""
+        """Whether the state after the gap is known only with the next reading, and not at its end."""
         return self.source.partition("@")[0] in (*_SCOPED_KINDS, "prometheus")
 
     def hides(self, uid: str) -> bool:
@@ -199,7 +199,7 @@ class BlindWindow(Struct, frozen=True, rename={"start": "from", "end": "to"}):
         return not uid or self.changed is None or uid in self.changed
 
     def covers(self, wanted: str) -> bool:
-        """Whether the window applies to the source ``wanted``. An unknown source, of another recorder, covers all."""
+        """Whether the gap applies to the source ``wanted``. The gap of an unknown source applies to all sources."""
         kind, _, node = self.source.partition("@")
         if kind in _SCOPED_KINDS:
             return self.source == wanted or (not node and wanted.startswith(f"{kind}@"))

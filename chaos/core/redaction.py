@@ -1,4 +1,4 @@
-"""Values of secrets, replaced in every output, however they are written there.
+"""Redaction: replaces the values of secrets in every output, however they are encoded.
 
 Inventories hold references to secrets, and nodefall never writes a secret on purpose. Redaction is for other sources: a
 BMC that repeats a password in its error, a traceback with a header, a program that prints its environment.

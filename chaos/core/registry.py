@@ -63,9 +63,8 @@ class PluginRegistry:
         return action
 
     def bind(self, experiment: Experiment) -> Experiment:
-        """Bind the steps and expectations of an experiment that are not bound yet.
-
-        Steps with an unknown action or invalid parameters stay unbound: a run of another version has stored them.
+        """Bind the steps and expectations of an experiment that are not bound yet. Steps with an unknown action or
+        invalid parameters stay unbound, because another version may have stored them.
         """
         for step in experiment.spec.method:
             self.bind_step(step)
@@ -187,7 +186,9 @@ class _LazyPlugins(Mapping[str, Any]):
 
 
 def join(plugins: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Both together, sorted; what is unloaded stays so. Raises PluginError for a name that both have."""
+    """Both registries together, sorted. Plug-ins that are not loaded stay unloaded. Raises PluginError for a name in
+    both.
+    """
     if twice := sorted(plugins.keys() & more.keys()):
         raise PluginError(f"duplicate plug-in name {twice[0]!r}", hint="uninstall one of them, or rename the plug-in")
     unloaded = more._plugins if isinstance(more, _LazyPlugins) else more

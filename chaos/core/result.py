@@ -141,7 +141,7 @@ class RunResult(Struct, frozen=True):
 
     @property
     def ending(self) -> str:
-        """How the run ended, in one word: aborted, refused or interrupted; else the status."""
+        """How the run ended, in one word: aborted, refused, interrupted, or otherwise the status."""
         for word, prefix in (("aborted", ABORTED), ("refused", REFUSED), ("interrupted", INTERRUPTED)):
             if self.headline.startswith(prefix):
                 return word
@@ -164,7 +164,7 @@ class Judgement:
 
 
 def provisional(result: RunResult) -> RunResult:
-    """A live result, of which what may still be taken back is pending.
+    """A live result whose undecided verdicts are marked PENDING.
 
     While a proof is pending, inconclusive is not final. A recovery that holds may be lost again before the end.
     """
@@ -176,7 +176,7 @@ def provisional(result: RunResult) -> RunResult:
 
 
 def pending_if(verdicts: Iterable[Verdict], statuses: Collection[Status]) -> tuple[Verdict, ...]:
-    """The verdicts, of which those with one of ``statuses`` are pending: they are not final yet."""
+    """The verdicts, with those in ``statuses`` marked as pending, because they are not final yet."""
     return tuple(replace(v, status=Status.PENDING) if v.status in statuses else v for v in verdicts)
 
 

@@ -24,9 +24,9 @@ Start = tuple["Sample", float, float]  # of a run of one value: earliest and lat
 class Sample(Struct, frozen=True, gc=False):
     """From some moment in (``earliest``, ``t``] on the statement is ``value`` (None = unknown).
 
-    ``observation`` describes why. ``earliest`` is infinite if ``t`` is exact. ``order``: the resourceVersion of what
-    was observed, or 0: of two samples, that with the lower one happened first. ``is_lag``: unknown only because the
-    watch is not proven to be current yet.
+    ``observation`` describes why. ``earliest`` is infinite if ``t`` is exact. ``order``: the resourceVersion of the
+    observation, or 0. Of two samples, the one with the lower order happened first. ``is_lag``: unknown only because
+    the watch is not proven to be fresh yet.
     """
 
     t: float
@@ -77,7 +77,7 @@ class Signal(Struct, frozen=True, gc=False, eq=False):
         return hash(self.samples)
 
     def without_repetitions(self) -> Signal:
-        """The signal without most of the samples that show the state of those before and after, as heartbeats do."""
+        """The signal without most of the samples that repeat the state before and after them, such as heartbeats."""
         states = list(self.samples[:1])
         for sample, after in zip(self.samples[1:-1], self.samples[2:], strict=True):
             state, before = (sample.value, sample.observation), states[-1]
@@ -122,7 +122,9 @@ class Signal(Struct, frozen=True, gc=False, eq=False):
         return signal
 
     def mask_lag(self, until: float, source: str) -> Signal:
-        """The signal with unknown values after ``until``, up to which the watch of ``source`` is proven current."""
+        """The signal with unknown values after ``until``, the moment up to which the watch of ``source`` is proven
+        fresh.
+        """
         if math.isinf(until):
             return self
         if not self.samples or self.samples[-1].t <= until:  # as usual
@@ -155,7 +157,7 @@ class Signal(Struct, frozen=True, gc=False, eq=False):
 
 @lru_cache(64)
 def _lag(until: float, source: str) -> Sample:
-    """The sample after ``until``: one for all objects of a source, of which there may be many."""
+    """The sample after ``until``, shared by all objects of a source."""
     text = f"{source}: later changes may not have been received yet"
     return Sample(math.nextafter(until, math.inf), None, None, text, until, is_lag=True)
 
@@ -175,7 +177,7 @@ class Quantifier(StrEnum):
 class Subject(Struct, frozen=True, gc=False):
     """A subject of the statement; ``facts`` are its bounds (seconds by fact name, None for unknown).
 
-    ``is_certain``: whether it certainly belongs to the set; else it decides only what is so without it, too.
+    ``is_certain``: whether it certainly belongs to the set. Otherwise it only decides what is also true without it.
     """
 
     name: str

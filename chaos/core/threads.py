@@ -42,13 +42,13 @@ class Startable(Protocol):
 
 
 class Threads(Protocol):
-    """What runs beside each other in the time of one clock."""
+    """Threads that run in the time of the same clock."""
 
     def thread(self, target: Callable[[], object], name: str) -> Startable:
         """A thread that calls ``target`` once, and keeps no process alive."""
 
     def pool(self, size: int) -> Executor:
-        """A pool of at most ``size`` threads; leaving its context waits for what was submitted."""
+        """A pool of at most ``size`` threads. Leaving its context waits for all submitted calls."""
 
     def wait(self, futures: Sequence[Future[Any]], seconds: float) -> bool:
         """Wait at most ``seconds`` of wall time for ``futures``; whether all are done.

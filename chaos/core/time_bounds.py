@@ -48,7 +48,7 @@ class OrderBounds:
         self.add_ceiling(order, answered)
 
     def add_ceiling(self, order: int, t: float) -> None:
-        """What is not newer than ``order`` happened by ``t``."""
+        """Note that everything up to ``order`` happened by ``t``."""
         orders, times = self._ceilings
         if not orders or (orders[-1] < order and times[-1] < t):  # as usual: the newest
             if len(times) > 1 and t - times[-2] < _RESOLUTION:
@@ -90,7 +90,7 @@ def source_time(text: str | None) -> float | None:
 
 
 def newest_time(obj: Any, until: float) -> float:
-    """The newest time in the object that is not after ``until``, by the clock of its writer; -inf without one."""
+    """The newest time in the object that is not after ``until``, by the clock of its writer; -inf if there is none."""
     newest = float("-inf")
     for text in _texts(obj):
         t = source_time(text) if text else None

@@ -62,7 +62,7 @@ def refuse_untrusted_command(argv: Sequence[str]) -> str | None:
 
 
 def refuse_link_of_others(path: Path) -> None:
-    """Raises BadInput for a symbolic link of another user, who chooses where it leads. Raises OSError."""
+    """Raise BadInput for a symbolic link that belongs to another user, who could change its target. Raises OSError."""
     _refuse_link(str(path), path.lstat())
 
 

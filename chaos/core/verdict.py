@@ -78,12 +78,12 @@ class Known:
 class Verdict:
     """The verdict on one expectation.
 
-    ``sentence`` is for people, of at most 20 words; ``because`` is precise. ``bound`` is the time that the expectation
-    gives, in seconds, and ``subjects`` are those that violate it, both as far as they are known.
-    ``at`` is the time of the decision, ``start`` and ``deadline`` are the bounds of the time judged (seconds since the
-    epoch, None if unknown); of an undecided one, the deadline is the end of the time ``for`` which it must be true.
-    ``evidence`` holds ``Entry.seq`` numbers of the timeline. ``known``: of a violation that is known of the cluster's
-    version, and does not make the run violated.
+    ``sentence`` is for people, of at most 20 words; ``because`` is precise. ``bound`` is the time in the expectation
+    in seconds, and ``subjects`` are the objects that violate it, both if known. ``at`` is the time of the decision,
+    ``start`` and ``deadline`` are the bounds of the time judged (seconds since the epoch, None if unknown); of an
+    undecided one, the deadline is the end of the time ``for`` which it must be true. ``evidence`` holds ``Entry.seq``
+    numbers of the timeline. ``known``: of a violation that is known of the cluster's version, and does not make the
+    run violated.
     """
 
     name: str
@@ -106,5 +106,5 @@ class Verdict:
 
     @property
     def shown(self) -> Status:
-        """The status as views show it, and as it counts for the run: known instead of violated, as far as it is."""
+        """The status that views show and that counts for the run: known instead of violated, for known violations."""
         return Status.KNOWN if self.known and self.status is Status.VIOLATED else self.status

@@ -47,13 +47,13 @@ class ClusterConnection:
     helpers: HelperPods | None = None
 
     def label_helpers(self, run: str) -> None:
-        """Label the pods that are made from now on with the run's ID, by which its undo finds them."""
+        """Label the pods that are created from now on with the ID of the run, so that its undo finds them."""
         if self.helpers:
             self.helpers.run = run
 
 
 def cluster_identity(connection: ClusterConnection) -> str:
-    """What distinguishes the cluster from every other one: its UID, however its address is written.
+    """The identity of the cluster: its UID, however its address is written.
 
     Labs of one seed share a UID, but each has a separate certificate authority.
     """

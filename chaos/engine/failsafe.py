@@ -178,7 +178,7 @@ def _arm_by_uptime(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float
 
 
 def task_argv(timer: FailsafeTimer, wait: float = 0.0) -> tuple[str, ...]:
-    """What the task runs: the timer's program after ``wait`` seconds of uptime, then the deletion of the task.
+    """The command of the task: the timer's program after ``wait`` seconds of uptime, then the deletion of the task.
 
     A program that failed is tried again at the next boot. The wait is in the script that ``schtasks /end`` ends.
     """

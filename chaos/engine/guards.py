@@ -54,7 +54,9 @@ class IdentityGuard:
 
     @property
     def difference(self) -> str:
-        """What an evaluation since :meth:`reset` has shown of another machine; "" for one that does not respond."""
+        """The difference to the expected machine that an evaluation since :meth:`reset` has shown; "" if it does not
+        respond.
+        """
         return self._difference
 
     def unmet_for_command(self, command: Command) -> str:

@@ -41,7 +41,7 @@ def _namespaces(inventory: Inventory) -> Iterator[str]:
 
 
 def read_helper_namespaces(connection: ClusterConnection) -> tuple[HelperNamespace, ...]:
-    """The namespaces of the pods, with those that this process has not made."""
+    """The namespaces of the helper pods, including pods that this process did not create."""
     return tuple(_read(connection, name) for name in helper_namespaces(connection.inventory))
 
 

@@ -208,9 +208,8 @@ def _check_preconditions(session: RunSession, planned: PlannedStep) -> None:
 
 
 def _run_preliminaries(session: RunSession, planned: PlannedStep) -> float | None:
-    """Arm the failsafe timer and send the commands that precede the fault; the journal has the step's entry.
-
-    Returns the earliest moment at which the timer fires, None without one.
+    """Arm the failsafe timer and send the commands that precede the fault. The journal already has the entry of the
+    step. Returns the earliest moment at which the timer fires, or None without a timer.
     """
     fires_at = None
     if planned.failsafe_timer:

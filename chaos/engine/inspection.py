@@ -48,7 +48,7 @@ def inspect_hosts(
     done: Callable[[str], object],
     proxy: bool = False,
 ) -> dict[str, HostObservations]:
-    """Observations of the hosts by node, each with the facts requested of it besides those always read.
+    """Observations of the hosts by node. Each contains the requested facts and the facts that are always read.
 
     ``facts`` of a host that no step uses are None: it is not contacted. ``done`` is called with the name of each
     finished host, in any thread. ``proxy``: the API's node proxy is allowed for kubelets that do not respond.
@@ -175,7 +175,7 @@ def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, An
 
 
 def fetch_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
-    """The kubelet's effective configuration: from its own port, else through the API's node proxy if that is allowed.
+    """The kubelet's effective configuration, from its own port or, if allowed, through the API's node proxy.
 
     Raises NodefallError of the last attempt.
     """

@@ -75,7 +75,7 @@ class LiveJudge:
         return found
 
     def late_watches(self, since: float) -> tuple[Verdict, ...]:
-        """A pending verdict for each resource of which something from before ``since`` may not be received yet."""
+        """A pending verdict for each resource for which changes from before ``since`` may still arrive."""
         timeline = self.recorder.timeline()
         return tuple(
             Verdict(f"watch of {source}", "currency", Status.PENDING, f"not all changes of {source} are received")

@@ -57,7 +57,7 @@ class LoadedExperiment:
 
 
 def experiment_document(experiment: Experiment, folder: Path) -> bytes:
-    """The experiment as YAML that loads as the same from any folder; ``folder``: to which its paths are relative."""
+    """The experiment as YAML that loads identically from any folder. Its paths are relative to ``folder``."""
     document = experiment.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if workload := document["spec"].get("workload"):
         workload["manifests"] = [str((folder / name).resolve()) for name in workload["manifests"]]

@@ -1,4 +1,6 @@
-"""The identity of this machine, the hosts it needs to reach a cluster, none of which may become a target, and keys."""
+"""The identity of this machine, its keys, and the hosts through which it reaches a cluster. They must never become
+targets.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def local_identity(others: Iterable[str]) -> LocalIdentity:
 
 
 def own_pod_uid() -> str:
-    """The UID of the pod that this process runs in, by the downward API; "" where it is unknown."""
+    """The UID of the pod in which this process runs, from the downward API; "" if it is unknown."""
     return os.environ.get(POD_UID_ENV, "")
 
 
@@ -48,9 +50,8 @@ def server_addresses(url: str) -> frozenset[str]:
 
 
 def jump_hosts(inventory: Inventory, nodes: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """The addresses of all jump hosts to these nodes, by node name if the jump host is a host of the inventory.
-
-    ``nodes``: the address of each Node, by which an ssh_config may know it.
+    """The addresses of all jump hosts to these nodes. A jump host in the inventory is given by its node name.
+    ``nodes``: the address of each Node, because an ssh_config may use it.
     """
     local = LocalUser(login(), Path.home())
     found: dict[str, frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""Input of the checks: what was collected of a cluster and its hosts, and what experiments need of them."""
+"""Input of the checks: the data collected from a cluster and its hosts, and the needs of the experiments."""
 
 from __future__ import annotations
 
@@ -93,10 +93,9 @@ class HostObservations:
 
 @dataclass(frozen=True, slots=True)
 class LocalIdentity:
-    """Identity of this machine, which must never be a target.
-
-    ``addresses`` are without loopback. ``pod`` is ``namespace/name`` of the pod that nodefall runs in, "" if none,
-    by its host name; ``pod_uid`` its UID, "" where it is unknown.
+    """The identity of this machine, which must never be a target. ``addresses`` do not include loopback. ``pod`` is
+    ``namespace/name`` of the pod that nodefall runs in, "" if none, by its host name; ``pod_uid`` its UID, "" where
+    it is unknown.
     """
 
     machine_id: str = ""
@@ -118,7 +117,7 @@ class HelperNamespace:
 
 @dataclass(frozen=True, slots=True)
 class ClusterObservations:
-    """Everything that was collected before a fault.
+    """All data that was collected before a fault.
 
     ``lists`` are API objects by collection, as JSON; ``list_errors`` why other collections could not be listed.
     ``api_server_addresses`` are those that nodefall connects to, ``jump_addresses`` those of jump hosts by name.

@@ -1,4 +1,6 @@
-"""The observers of a run: those of the cluster, and what the observer plug-ins build for the experiment."""
+"""The observers of a run: the built-in observers of the cluster, and the observers that plug-ins add for the
+experiment.
+"""
 
 # ruff: noqa: PLC0415 - slow imports are deferred
 from __future__ import annotations
@@ -34,9 +36,9 @@ BASE_FACTS = (PseudoFact.MACHINE, "boot-id", "pid1-start", "inhibitor-locks")  #
 
 @dataclass(frozen=True, slots=True)
 class RunObservers:
-    """The observers of a run, which start stage by stage: those of a later stage may look up what earlier ones saw.
+    """The observers of a run. They start in stages, so that observers of a later stage can use what earlier ones saw.
 
-    ``samplers`` take a sample before the final judgement. ``currency`` proves how current the watches are.
+    ``samplers`` take a sample before the final judgement. ``currency`` proves the freshness of the watches.
     """
 
     stages: Sequence[Sequence[Observer]] = ()

@@ -1,4 +1,4 @@
-"""Progress of a run that is discarded, and one that is logged, too."""
+"""Progress reports of a run: one kind that is discarded, and one that is also logged."""
 
 from __future__ import annotations
 

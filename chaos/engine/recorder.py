@@ -25,8 +25,8 @@ _TIME_STEP = 1e-6  # seconds: about the smallest difference between two recorded
 class Recorder:
     """Records the entries of all observers and the engine, from any thread, in the order of their arrival.
 
-    An entry is never earlier than the one before it, and what is seen after a phase of a step is later than that
-    phase: on a simulated clock both may fall into one instant. When ``write`` (of a RecordingWriter) fails, as disks
+    An entry is never earlier than the previous one. Observations after a phase of a step are later than that phase,
+    although both may have the same time on a simulated clock. When ``write`` (of a RecordingWriter) fails, as disks
     do, the timeline goes on, so that the run can still be judged and rolled back; ``failure`` is the error.
     ``on_entry`` is given each entry of the timeline at once, and must neither wait nor raise.
 

@@ -1,4 +1,4 @@
-"""Undo the pending entries of the journal, the last operation first; one that fails does not stop the others."""
+"""Undo the pending entries of the journal, the last operation first. A failed undo does not stop the others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ALL = UndoRules()
 def roll_back(
     journal: Journal, hosts: Hosts, clock: Clock, progress: Progress, rules: UndoRules = _ALL
 ) -> list[UndoResult]:
-    """Undo the selected entries; an undo that is not proven stays pending. Bounded in cluster time per entry.
+    """Undo the selected entries. An undo without proof stays pending. Each entry has a limit in cluster time.
 
     All entries are polled in turn, as one operation may be in the way of another's proof: a node is Ready only when
     neither its kubelet nor its runtime is stopped. Power comes first: nothing else is undone on a machine before it is
@@ -88,7 +88,9 @@ def roll_back(
 
 @dataclass(frozen=True, slots=True)
 class _Sends:
-    """What was sent, by node and command: entries of one node share it, for steps that are sent only if needed."""
+    """The commands that were sent, by node. Entries of the same node share them, for steps that are sent only if
+    needed.
+    """
 
     tried_at: dict[Hashable, float] = field(default_factory=dict)
     counts: dict[Hashable, int] = field(default_factory=dict)
@@ -142,7 +144,7 @@ class _Attempt:
         return self._waiting("the machine is off", is_last)
 
     def poll(self, is_last: bool) -> UndoResult | None:
-        """Send what is needed; the result once the undo is proven, or at the last poll."""
+        """Send the commands that are needed. Returns the result once the undo is proven, or at the last poll."""
         self._identity.reset()
         try:
             unmet = self._unmet_proof() if self._may_be_undone else "unknown"
@@ -194,7 +196,9 @@ class _Attempt:
                 self._send(key, step)
 
     def _key(self, step: UndoStep) -> Hashable:
-        """What steps share that are sent once for all: without ``unless``, each entry needs its own success."""
+        """The key of steps that are sent once for several entries. Without ``unless``, each entry needs its own
+        success.
+        """
         command = step.command
         what = (command.argv, command.stdin) if isinstance(command, HostCommand) else repr(command)
         return (self.entry.node, what) if step.unless else (self.entry.node, what, self.entry.id)
@@ -233,14 +237,14 @@ class _Attempt:
             self._problems.append(f"{step.command}: {why}")
 
     def _unmet_check(self) -> str:
-        """What was observed of the first check that does not hold, or ""; without a check, a command must succeed."""
+        """The observation for the first check that does not hold, or "". Without a check, the command must succeed."""
         for step in self.entry.undo.steps:
             if step.unless is None and self._key(step) not in self._sends.succeeded:
                 return f"`{step.command}` has not succeeded"
         return self._unmet_proof()
 
     def _unmet_proof(self) -> str:
-        """What was observed of the first proof that does not hold, or ""."""
+        """The observation for the first proof that does not hold, or ""."""
         for check in self.entry.undo.proof:
             holds, observed = self._hosts.check(self.entry.node, check)
             if not holds:

@@ -216,7 +216,9 @@ def _await_recovery(session: RunSession) -> Interrupted | None:
 
 
 def _note_end(session: RunSession, error: NodefallError | Interrupted) -> None:
-    """Say why the run ends early. That somebody stopped it is recorded: what is decided by then stays decided."""
+    """Report why the run ends early. If somebody stopped it, this is recorded, and verdicts that are decided stay
+    decided.
+    """
     if isinstance(error, Interrupted) or session.stop.reason:
         now = session.clock.now()
         session.recorder.emit(meta_entry(now, {INTERRUPTED_AT: now}))

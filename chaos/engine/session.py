@@ -70,13 +70,13 @@ class Judge(Protocol):
 
 
 class JournalCopy(Protocol):
-    """The copy of the journal in the cluster, by which other machines can undo the run."""
+    """The copy of the journal in the cluster, with which other machines can undo the run."""
 
     def publish(self) -> None:
-        """Write the pending undo. Raises Aborted if that fails."""
+        """Write the pending undo. Raises Aborted on failure."""
 
     def reconcile(self) -> str:
-        """Write what is pending after an undo. Returns why that failed, or ""."""
+        """Write the entries that are still pending after an undo. Returns the reason of a failure, or ""."""
 
     def published(self) -> Collection[EntryKey]:
         """The entries in the copy, unless another process has replaced it. Raises NodefallError."""
@@ -90,7 +90,7 @@ class InventoryLimits(Protocol):
 
 
 class RunOwner(Protocol):
-    """What has a run made, as a game day does."""
+    """The owner of a run, for example a game day."""
 
     def begin(self, directory: Path, stop: StopRequest) -> None:
         """The run's directory, and the way to stop it; before the first side effect on the cluster."""

@@ -1,4 +1,6 @@
-"""The undo of a run, also of one that has lost the cluster's lock: what it may still undo, and what is said of it."""
+"""The undo of a run, also after it has lost the lock of the cluster: which entries it may still undo, and what it
+reports.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,7 @@ def reconcile(session: RunSession) -> str:
 
 
 def _regain_lock(session: RunSession) -> str:
-    """Wait for a lost lock, as whoever has it may be undoing this run. Returns why it is not held, or ""."""
+    """Wait for a lost lock, because its holder may be undoing this run. Returns why the lock is not held, or ""."""
     guard, clock = session.lock, session.clock
     if not guard.blocked() or session.lock_given_up:
         return guard.blocked()

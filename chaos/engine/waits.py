@@ -1,4 +1,4 @@
-"""What a run waits for: the steady state before the first step, and before a step what it needs."""
+"""Waits of a run: for the steady state before the first step, and for the conditions of a step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOMENT = 0.001  # seconds
 
 
 def await_any(session: RunSession, group: Sequence[PlannedStep], on_each: OnEach) -> None:
-    """Wait until one of the awaited checks of each step holds; what holds is recorded.
+    """Wait until one of the awaited checks of each step holds, and record it.
 
     ``on_each`` runs a function of each step at the same time, and returns its results in order. Raises Aborted after
     ``AWAIT_SECONDS``, naming what was observed.
@@ -60,7 +60,7 @@ def _unmet(group: Sequence[PlannedStep], observed: Sequence[str]) -> tuple[list[
 
 
 def _observe(session: RunSession, planned: PlannedStep) -> str:
-    """ "" if one of the checks holds, else what was observed instead."""
+    """ "" if one of the checks holds, otherwise the observation."""
     observed = []
     for check in planned.awaits:
         holds, what = session.hosts.check(planned.node, check)
@@ -72,7 +72,9 @@ def _observe(session: RunSession, planned: PlannedStep) -> str:
 
 
 def await_steady_state(session: RunSession) -> None:
-    """Wait until the steady state holds, and all that led to it is received. Raises Refused, naming what is missing."""
+    """Wait until the steady state holds and everything that led to it is received. Raises Refused and names what is
+    missing.
+    """
     session.progress.phase("steady state")
     deadline = session.clock.now() + _SECONDS
     since = math.inf  # when it was first seen to hold
@@ -146,7 +148,7 @@ def await_taints(
     seconds: float,
     on_wait: Callable[[Sequence[str]], None] = lambda _remaining: None,
 ) -> list[str]:
-    """Wait until the nodes have no lifecycle taints but those of ``before``; what remains, for people.
+    """Wait until the nodes have no lifecycle taints except those in ``before``. Returns the remaining ones, for people.
 
     Waits for at most ``seconds`` of cluster time, and not beyond a signal. ``on_wait`` is called before each pause.
     """

@@ -180,7 +180,7 @@ def _values(series: Sequence[Series], query: str) -> list[_Value]:
             raise NodefallError(f"{query}: the result is a range, not one value for each series")
         value = each.values[0][1]
         if value is None:
-            raise NodefallError(f"{query}: the value{_of(each.labels)} is no number")
+            raise NodefallError(f"{query}: the value{_of(each.labels)} is not a number")
         found.append((each.labels, value))
     return found
 

@@ -51,7 +51,7 @@ def process_command_line(argv: Sequence[str]) -> CommandLine:
     program, *arguments = argv
     if not _FULL_PATH.fullmatch(program):
         raise Refused(
-            f"{program!r} cannot be started: it is no full path",
+            f"{program!r} cannot be started: it is not a full path",
             hint=r"write it like C:\Windows\System32\shutdown.exe: PATH could lead to another program",
         )
     if any(map(_CONTROL.search, argv)):

@@ -154,7 +154,9 @@ def refuse_outside_world(loaded: LoadedExperiment) -> None:
         raise Refused("queries: a rehearsal has no Prometheus", hint=hint)
     for probe in spec.probes:
         if not probe.service:
-            raise Refused(f"probe {probe.name}: a rehearsal has no network but that of its Services", hint=hint)
+            raise Refused(
+                f"probe {probe.name}: the only network in a rehearsal is the network of its Services", hint=hint
+            )
 
 
 @dataclass

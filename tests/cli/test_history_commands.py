@@ -151,7 +151,7 @@ BAD: list[tuple[list[str], str]] = [
     (["runs", "prune", "--older-than", "-1d"], "--older-than: invalid duration"),
     (["show"], "RUN"),
     (["show", "nothing"], "no run 'nothing' in reports"),
-    (["show", KILLED], "has no result: it was killed, or goes on on another machine"),
+    (["show", KILLED], "has no result: it was killed, or is running on another machine"),
     (["show", "last", "--reports", "missing"], "--reports: no directory missing"),
     (["trend"], "EXPERIMENT"),
     (["trend", "nothing"], "no trend of 'nothing' in reports: it has no runs"),
@@ -197,7 +197,7 @@ def test_show_of_a_run_that_goes_on(reports: Path, capsys: Capture) -> None:
 
 def test_prune_needs_a_confirmation(reports: Path, capsys: Capture) -> None:
     assert main(["runs", "prune", "--keep", "1"]) == 4
-    assert "not confirmed: there is no terminal to ask on" in capsys.readouterr().err
+    assert "not confirmed: there is no terminal to ask" in capsys.readouterr().err
     assert (reports / FIRST).exists()
 
 

@@ -151,7 +151,7 @@ def test_a_workload_elsewhere_is_named_relative_to_the_experiment(
         (["--action", "drain", "--expect", "xyzzy"], "--expect: unknown name 'xyzzy'", "nodefall new --list"),
         (["--action", "drain", "--workload", "none.yaml"], "--workload: no file none.yaml", "give a manifest"),
         (["--action", "drain", "--workload", "x", "--namespace", "y"], "exclude each other", "a workload has"),
-        (["--action", "drain", "--namespace", "a, b: c"], "is no name of a namespace", "kubectl get namespaces"),
+        (["--action", "drain", "--namespace", "a, b: c"], "is not a valid namespace name", "kubectl get namespaces"),
         ([], "--action is missing, and there is no terminal to ask", "nodefall new --list"),
         (["--action", "drain", "--", "---.yaml"], "---.yaml gives no name for the experiment", "use letters"),
         (["no/such/e.yaml", "--action", "drain"], "cannot write no/such/e.yaml: No such file", "give another file"),

@@ -89,7 +89,10 @@ def test_a_refused_one_is_inconclusive(folder: Path, capfd: pytest.CaptureFixtur
     text = experiment("probes", "held", "True").replace("  maxDuration", probe)
     (folder / "a.yaml").write_text(text, encoding="utf-8")
     assert main(["rehearse", str(folder), "--quiet"]) == 2
-    assert "probes, seed 1: probe shop: a rehearsal has no network but that of its Services" in capfd.readouterr().out
+    assert (
+        "probes, seed 1: probe shop: the only network in a rehearsal is the network of its Services"
+        in capfd.readouterr().out
+    )
 
 
 def test_the_lab_of_an_inventory(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -23,14 +23,14 @@ EXPERIMENT = str(EXPERIMENTS / "graceful-poweroff.yaml")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", EXPERIMENT, "-i", str(LAB), "--serve", "host:port"], "--serve: 'host:port' is no address"),
+        (["run", EXPERIMENT, "-i", str(LAB), "--serve", "host:port"], "--serve: 'host:port' is not an address"),
         (["run", "-i", str(LAB), "--serve", EXPERIMENT], "missing argument: give an EXPERIMENT"),
         (["run", EXPERIMENT, "-i", str(LAB), "--serve", "--repeat", "2"], "--repeat cannot be combined with --serve"),
         (["watch"], "no inventory: give --inventory FILE"),
         (["watch", "last", "-i", str(LAB)], "give RUN or --inventory, not both"),
         (["watch", "last"], "no run 'last'"),
         (["watch", "-i", str(LAB)], "no lab is running"),
-        (["watch", "last", "--serve", "everywhere"], "is no address: write PORT or HOST:PORT"),
+        (["watch", "last", "--serve", "everywhere"], "is not an address: write PORT or HOST:PORT"),
     ],
 )
 def test_what_is_refused(

@@ -198,7 +198,7 @@ def test_a_401_reloads_the_token_file(tmp_path: Path, authority: Authority) -> N
     [
         ("", None, "it is empty"),
         ("[1, 2", None, "cannot be read as a kubeconfig"),
-        ("just text", None, "it is no mapping"),
+        ("just text", None, "it is not a mapping"),
         ("clusters: []\ncontexts: [{name: a}]\n", None, "current-context"),
         (None, "tost", "did you mean 'test'"),
         (None, "quite-another", "it has test"),

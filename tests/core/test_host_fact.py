@@ -38,7 +38,7 @@ def test_a_fact_without_parameters() -> None:
     assert plain.command_for({}) == plain.command == HostCommand(("echo", "x"))
     assert plain.parse("x", 1) == "x1"
     for text in ("", "x\n", "y", "x x", "\x1b[0mx", "x\ufffd"):
-        with pytest.raises(ValueError, match="the output is not understood"):
+        with pytest.raises(ValueError, match="cannot parse the output"):
             plain.parse(text, 0)
     assert plain.describe_value() == "Text: `x`, as it is printed."
 

@@ -57,8 +57,8 @@ def test_two_labs_at_once_and_what_is_refused_meanwhile(labs: Labs) -> None:
     status = labs.run("status")
     assert status.returncode == 0
     assert (
-        "two: running, 2 workers, Kubernetes v1.36.2, up to 20x, only while a client waits,"
-        " deliberately broken: eviction-late" in status.stdout
+        "two: running, 2 workers, Kubernetes v1.36.2, up to 20x, only while a client waits, "
+        "deliberately broken: eviction-late" in status.stdout
     )
     assert labs.status() == first
     assert len(labs.processes()) == 2

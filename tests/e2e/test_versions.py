@@ -64,7 +64,7 @@ def test_an_invalid_range_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = write_experiment(tmp_path / "swap.yaml", SPEC | {"kubernetes": "1.33+"})
     done = nodefall("validate", path, cwd=tmp_path)
     assert done.returncode == 64
-    assert re.search(r"swap.yaml:1:\d+: '1.33\+' is no range of versions; write it like '>=v1.32'", done.stderr)
+    assert re.search(r"swap.yaml:1:\d+: '1.33\+' is not a range of versions; write it like '>=v1.32'", done.stderr)
 
 
 @pytest.mark.parametrize("version", others_nightly(["v1.30", "1.36", "v1.37.0", "newest"], ("v1.30", "newest")))

@@ -163,7 +163,7 @@ def _refresh(session: FleetSession) -> None:
         _check(session)
         raise NodefallError(
             f"the home of the fleet does not answer: {error.message}",
-            hint="the Jobs go on; the same command goes on with the fleet",
+            hint="the Jobs keep running; run the same command again to continue the fleet",
         ) from error
 
 

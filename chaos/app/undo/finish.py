@@ -77,7 +77,7 @@ def _refuse_strangers(connection: ClusterConnection, node: str) -> None:
     if node not in nodes:
         raise Refused(f"cannot accept the machine of {node}: the cluster has no such Node")
     if facts.get("machine-id") and facts["machine-id"] == local_machine_id():
-        raise Refused(f"cannot accept the machine of {node}: it is the one that nodefall runs on")
+        raise Refused(f"cannot accept the machine of {node}: nodefall runs on it")
     binding = bind(nodes[node], host_identity(facts), nodes)
     if not binding.is_bound:
         why = "; ".join(binding.contradictions) or "nothing that can be read there shows that it is the Node's machine"
@@ -245,7 +245,7 @@ class _UndoSession:
             raise bad_input(
                 str(directory / NAME),
                 f"the journal is damaged, without plan.json and ConfigMap {configmap_name(run)} to rebuild it from",
-                "see debug.log and the recording for what was done, and undo it by hand",
+                "look up in debug.log and the recording what was done, and undo it by hand",
             )
         saved = replace_damaged(directory, entries, has_replica=True)
         used = " and the plan" if plan else ""

@@ -107,7 +107,7 @@ def resume_day(gameday: str | None, inventory: str | None, by: str, reason: str)
             raise UsageError(f"which game day? halted on this cluster: {names}", hint="name the one to resume")
         store = halted[0][0]
         state = store.update(existing(lambda day: resume(day, by, reason, store.now())))
-        echo(f"{describe(state)}; nodefall gameday run goes on with it", err=True)
+        echo(f"{describe(state)}; continue it with nodefall gameday run", err=True)
     return int(Exit.HELD)
 
 

@@ -166,7 +166,7 @@ def resume_all(path: Path, by: str, reason: str) -> int:
     for name, why in problems.items():
         echo(printable(f"error: {name} is not resumed: {why}"), err=True)
     if problems:
-        echo("the fleet stays halted: the same command goes on where it stopped", err=True)
+        echo("the fleet stays halted: run the same command again to continue", err=True)
         return int(Exit.INCONCLUSIVE)
     echo(f"nodefall gameday run --fleet {path} goes on with it", err=True)
     return int(Exit.HELD)

@@ -129,7 +129,7 @@ def run_and_report(options: DayOptions) -> int:
     try:
         state = run_day(request, inventory, GateEvaluator())
     except Interrupted as error:
-        echo(f"interrupted by {error}: the same command goes on with the day", err=True)
+        echo(f"interrupted by {error}: run the same command again to continue the day", err=True)
         return 128 + error.signum
     if options.as_json:
         click.echo(to_json(to_document(state)))

@@ -133,9 +133,7 @@ def _confirm(doomed: Sequence[PruneDecision], options: PruneOptions) -> None:
     if options.yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Refused(
-            "not confirmed: there is no terminal to ask on", hint="pass --yes, or --dry-run to delete nothing"
-        )
+        raise Refused("not confirmed: there is no terminal to ask", hint="pass --yes, or --dry-run to delete nothing")
     if not click.confirm(f"Delete {_total(doomed)} for good?", err=True):
         raise Refused("not confirmed: nothing was deleted")
 

@@ -153,7 +153,7 @@ def _require_result(run: StoredRun) -> RunResult:
     if run.state is RunState.DAMAGED:
         raise UsageError(f"the run {directory} is damaged: {run.problem}")
     hint = f"nodefall undo {directory}, then nodefall judge {directory} {directory / 'experiment.yaml'}"
-    raise UsageError(f"the run {directory} has no result: it was killed, or goes on on another machine", hint=hint)
+    raise UsageError(f"the run {directory} has no result: it was killed, or is running on another machine", hint=hint)
 
 
 def _document(directory: Path, result: RunResult) -> str:

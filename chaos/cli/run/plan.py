@@ -170,7 +170,9 @@ def confirm_acceptance(node: str, changes: list[str], *, progress: Display, yes:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             hint = "look at the machine and pass --yes"
-            raise Refused(f"not confirmed: the machine of {node} is not known as that of the run", hint=hint)
+            raise Refused(
+                f"not confirmed: the machine of {node} is not recognized as the machine of the run", hint=hint
+            )
         if not click.confirm("Undo there?", default=False, err=True):
             raise Refused(f"not confirmed: nothing on {node} was undone", hint="run nodefall undo again")
     finally:

@@ -85,7 +85,9 @@ def _check(options: NewOptions) -> None:
             "--workload and --namespace exclude each other", hint="a workload has a namespace made for the run"
         )
     if options.namespace and not re.fullmatch(NAME, options.namespace):
-        raise UsageError(f"--namespace: {options.namespace!r} is no name of a namespace", hint="kubectl get namespaces")
+        raise UsageError(
+            f"--namespace: {options.namespace!r} is not a valid namespace name", hint="kubectl get namespaces"
+        )
     if options.workload and not options.workload.is_file():
         raise UsageError(
             f"--workload: no file {options.workload}", hint="give a manifest, or leave it out for a sample"
@@ -229,7 +231,7 @@ def _pods(text: str) -> tuple[Path | None, str | None]:
     kind, slash, name = text.partition("/")
     if kind == "namespace" and slash:
         if not re.fullmatch(NAME, name):
-            raise click.BadParameter(f"{name!r} is no name of a namespace")
+            raise click.BadParameter(f"{name!r} is not a valid namespace name")
         return None, name
     if not Path(text).is_file():
         raise click.BadParameter(f"no file {text}")

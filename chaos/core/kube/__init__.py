@@ -1,4 +1,4 @@
-"""Kubernetes objects: the fields that are inspected, and so the only ones ever recorded.
+"""Kubernetes objects. They contain only the fields that nodefall inspects, so it records no others.
 
 Every field may be missing or null, as real API servers send both (a bookmark has ``containers: null``).
 Times stay RFC 3339 strings: they are evidence, with a resolution of one second, not what bounds are judged on.

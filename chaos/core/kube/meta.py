@@ -68,7 +68,7 @@ class LabelSelector(Base):
 
 
 def condition(conditions: list[Condition] | None, type_: str) -> Condition | None:
-    """The condition of that type, if any."""
+    """The condition of this type, or None."""
     return next((c for c in conditions or () if c.type == type_), None)
 
 
@@ -100,6 +100,6 @@ _VERSION_DIGITS = 20  # of a revision of etcd, which has 64 bits
 
 
 def version_number(version: str) -> int | None:
-    """A resourceVersion as a number, by which it can be compared; None for any other text."""
+    """A resourceVersion as a comparable number; None for any other text."""
     is_number = version.isascii() and version.isdecimal() and len(version) <= _VERSION_DIGITS
     return int(version) if is_number else None

@@ -10,7 +10,7 @@ from chaos.core.kube.meta import Base, Condition, Metadata, condition
 
 
 class OwnedSpec(Base):
-    """The owned ones of the spec's fields that people and other tools set; None where another manager owns it."""
+    """The fields of the spec that nodefall owns; None for a field that another manager owns."""
 
     unschedulable: Any = field(default=None, name="f:unschedulable")
     taints: Any = field(default=None, name="f:taints")
@@ -126,7 +126,7 @@ def last_manager(node: Node, field_name: str) -> str:
 
 
 def node_condition(node: Node, type_: str) -> Condition | None:
-    """A node's condition of that type, if any."""
+    """The condition of a node with this type, or None."""
     return condition(node.status.conditions if node.status else None, type_)
 
 

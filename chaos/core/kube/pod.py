@@ -11,7 +11,7 @@ from chaos.core.labels import HELPER_LABEL
 
 
 class Empty(Base):
-    """An object of which only the presence is recorded."""
+    """An object of which nodefall records only the presence."""
 
 
 class Toleration(Base):
@@ -54,7 +54,7 @@ class Resources(Base):
 
 
 class Container(Base):
-    """What decides when a container starts, is ready and ends, and where it fits; nothing of what it does."""
+    """The fields of a container that decide where it fits and when it starts, becomes ready and ends."""
 
     name: str = ""
     lifecycle: Lifecycle | None = None
@@ -98,7 +98,7 @@ class ClaimSource(Base):
 
 
 class Volume(Base):
-    """A volume; only those of PersistentVolumeClaims have more than a name."""
+    """A volume. Only volumes of PersistentVolumeClaims have more fields than a name."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -118,7 +118,7 @@ class NodeAffinity(Base):
 
 
 class Affinity(Base):
-    """Of affinities to nodes what is required; of those between pods only that there are any."""
+    """The required node affinity. Of pod affinity, only whether any is set."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: Empty | None = None
@@ -181,7 +181,7 @@ class Pod(Base):
 
 
 def pod_condition(pod: Pod, type_: str) -> Condition | None:
-    """A pod's condition of that type, if any."""
+    """The condition of a pod with this type, or None."""
     return condition(pod.status.conditions if pod.status else None, type_)
 
 
@@ -196,7 +196,7 @@ def is_finished(pod: Pod) -> bool:
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:
-    """Owner reference of the pod's controller, if any."""
+    """The owner reference of the pod's controller, or None."""
     return next((o for o in pod.metadata.owner_references or () if o.controller), None)
 
 

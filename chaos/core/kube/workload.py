@@ -27,7 +27,7 @@ class ClaimRetention(Base):
 class WorkloadSpec(Base):
     """Union of the specs of Deployments, StatefulSets, ReplicaSets and DaemonSets.
 
-    ``strategy`` is that of a Deployment, ``update_strategy`` that of the others.
+    ``strategy`` belongs to Deployments, ``update_strategy`` to the other kinds.
     """
 
     replicas: int | None = None

@@ -29,7 +29,7 @@ def choose(root: Path, gameday: str, day: str, cluster: str, is_same: Callable[[
         record = directory / record_name(cluster)
         if not os.path.lexists(record) or is_same(record):
             return _make(directory)
-    raise UsageError(f"{parent}: too many days of the name {day}")
+    raise UsageError(f"{parent}: too many days are called {day}")
 
 
 def _make(directory: Path) -> Path:

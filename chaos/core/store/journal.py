@@ -72,7 +72,9 @@ class Journal:
         return self.add_entry(PendingUndo(0, step, action, node, undo, t, identity, state))
 
     def add_entry(self, entry: PendingUndo) -> PendingUndo:
-        """Record an operation of another copy of the journal, under an ID of this one; on disk when this returns."""
+        """Record an operation from another copy of the journal under an ID of this journal. It is on disk when this
+        returns.
+        """
         entry = structs.replace(entry, id=self._content.last_id + 1)
         self._add(Record(intent=entry))
         return entry
@@ -152,7 +154,7 @@ def read_pending(directory: Path) -> list[PendingUndo]:
 
 
 def read_entries(directory: Path) -> tuple[list[PendingUndo], frozenset[EntryKey]]:
-    """As :func:`read_pending`, and what is undone."""
+    """Like :func:`read_pending`, with the entries that are undone."""
     state = read_state(directory)
     return state.pending, state.undone
 
@@ -167,7 +169,7 @@ class JournalState:
 
 
 def read_state(directory: Path) -> JournalState:
-    """What a journal records. Changes nothing, also while the run goes on. Raises BadInput."""
+    """Read a journal. Changes nothing, even while the run is in progress. Raises BadInput."""
     path = directory / NAME
     try:
         content = _parse(path, read_regular(path).rpartition(b"\n")[0])

@@ -37,12 +37,12 @@ EntryKey = tuple[str, str, str, float]  # step, action, node, time: the same in 
 
 
 def entry_key(pending: PendingUndo) -> EntryKey:
-    """What identifies an operation of a run in every copy of its journal."""
+    """The key that identifies an operation of a run in every copy of its journal."""
     return pending.step, pending.action, pending.node, pending.t
 
 
 class AcceptedMachine(Struct, frozen=True):
-    """A person accepts what is in the place of a node as its machine: ``identity`` replaces the checks of its entries.
+    """A person accepts the present machine of a node. ``identity`` replaces the checks of its entries.
 
     ``was`` are the checks until then, ``by`` is the user and host who accepted it.
     """
@@ -77,7 +77,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
 
 def encode_record(record: Record) -> bytes:
-    """The line of a record. Raises NodefallError for an operation with a secret: its redacted undo is another one."""
+    """The line for a record. Raises NodefallError for an operation with a secret: a redacted undo would not work."""
     dated = record.intent or record.accepted
     time = rfc3339(dated.t) if dated else ""
     data = msgspec.json.encode(structs.replace(record, version=RECORD_VERSION, time=time))

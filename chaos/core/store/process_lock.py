@@ -56,7 +56,7 @@ class ProcessIdentity(Struct, frozen=True, rename="camel"):
 
 
 def decode_identity(text: str) -> ProcessIdentity | None:
-    """The identity in an annotation; None if there is none, as in those of former versions."""
+    """The identity in an annotation, or None, as in annotations of earlier versions."""
     try:
         identity = msgspec.json.decode(text, type=ProcessIdentity)
     except (msgspec.MsgspecError, UnicodeError):
@@ -215,7 +215,7 @@ def _lock_file(name: str, directory: Path | None, operation: int) -> Iterator[_L
     try:
         descriptor = _acquire(path, operation)
     except OSError as error:
-        raise Refused(f"cannot open the lock {path}: {error.strerror}", hint="remove it if it is no file") from error
+        raise Refused(f"cannot open the lock {path}: {error.strerror}", hint="remove it if it is not a file") from error
     file = _LockFile(descriptor)
     try:
         yield file
@@ -251,7 +251,7 @@ def _acquire(path: Path, operation: int) -> int:
 
 
 def _read_lines(descriptor: int) -> list[str]:
-    """The lines of a lock file; one that is empty if there is none."""
+    """The lines of a lock file; a single empty line if the file does not exist."""
     return os.pread(descriptor, _MAX_BYTES, 0).decode(errors="replace").split("\n")
 
 

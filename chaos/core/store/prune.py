@@ -1,4 +1,4 @@
-"""Deletes run directories of which nothing is needed any more: never one that an undo may need."""
+"""Deletes run directories that are no longer needed, but never a directory that an undo may need."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _reason_to_stay(run: StoredRun, quiet: float) -> str:
 
 
 def _foreign_content(directory: Path) -> str:
-    """What no run has written: directories and links. "" if there is nothing of the kind."""
+    """Content that no run writes: directories and links. "" if there is none."""
     if directory.is_symlink() or directory.parent.is_symlink():
         return "it is reached by a symbolic link"
     try:

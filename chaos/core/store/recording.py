@@ -147,7 +147,7 @@ def _stray_position(text: bytes) -> int:
 
 
 def _deep_position(text: bytes) -> int | None:
-    """Position of the bracket that opens one level too many, None without one."""
+    """The position of the bracket that opens one level too many, or None."""
     if text.count(b"{") + text.count(b"[") <= _MAX_DEPTH:
         return None  # most lines
     depth = 0
@@ -241,7 +241,7 @@ class RecordingTail:
         self._file.close()
 
     def read(self) -> Iterator[RecordingEntry]:
-        """What has been written since the last call."""
+        """The entries that were written since the last call."""
         while data := self._read_file():
             while data and not self._zip.eof:
                 try:

@@ -78,7 +78,7 @@ def find(root: Path, name: str) -> Path:
 
 
 def directories_by_id(root: Path, experiment: str) -> dict[str, Path]:
-    """The directories of an experiment's runs, by the ID of the run; without damaged ones."""
+    """The undamaged directories of an experiment's runs, by the ID of the run."""
     found = {}
     for path in root.glob(f"{experiment}/*/{RUN}"):
         with suppress(UsageError):

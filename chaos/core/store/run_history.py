@@ -36,16 +36,15 @@ class _Target(Struct, frozen=True):
 
 
 class _Targets(Struct, frozen=True):
-    """What is read of plan.json."""
+    """The part of plan.json that is read."""
 
     run: str = ""
     targets: tuple[_Target, ...] = ()
 
 
 def read_runs(reports: Path, experiment: str = "*") -> list[StoredRun]:
-    """The runs below ``reports``, the newest first: in the order in which ``last`` finds them.
-
-    ``experiment``: only those of this name. What is damaged is described, never raised.
+    """The runs below ``reports``, the newest first, in the order that ``last`` uses. ``experiment``: only runs of
+    this experiment. Damaged runs are described and raise no error.
     """
     locked = flocked_inodes()
     found = sorted(run_directories(reports, experiment), key=_order, reverse=True)

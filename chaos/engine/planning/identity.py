@@ -34,7 +34,7 @@ def node_identity(node: Node) -> NodeIdentity:
 
 
 def host_identity(facts: Mapping[str, Any]) -> HostIdentity:
-    """Identity of a host by its facts, of which any may be unknown."""
+    """The identity of a host from its facts. Each of them may be unknown."""
     return HostIdentity(
         machine_id=facts.get("machine-id") or "",
         system_uuid=facts.get("system-uuid") or "",
@@ -59,7 +59,7 @@ def identity_preconditions(facts: Mapping[str, Any], commands: Iterable[Command]
 
 
 def identity_checks(facts: Mapping[str, Any], undo: Undo) -> tuple[FactCheck, ...]:
-    """Checks before commands of an undo, each for those that go to the host or to its power control."""
+    """The checks before commands of an undo, for the host and for its power control."""
     commands = tuple(step.command for step in undo.steps)
     uses_host = undo.disarm or undo.proof
     return (*_host_checks(facts, commands, always=bool(uses_host)), *_power_checks(facts, commands))

@@ -38,7 +38,7 @@ class PermissionInputs:
 
 
 def compute_permissions(experiment: Experiment, inputs: PermissionInputs) -> list[Permission]:
-    """Permissions of a whole run: sorted, unique, without those that another one covers."""
+    """The permissions of a whole run: sorted, unique, and without permissions that another permission covers."""
     permissions = {
         *_observer_permissions(inputs.allow_node_proxy),
         *_lock_permissions(inputs.lock_namespace),
@@ -79,7 +79,9 @@ def refuse_unreviewed(plan: Plan, permissions: Sequence[Permission]) -> None:
 
 
 def _requests(step: PlannedStep) -> Iterator[Permission]:
-    """What the commands, the undo and the checks of a step need. Raises ValueError, Refused for their paths."""
+    """The permissions that the commands, the undo and the checks of a step need. Raises ValueError or Refused for bad
+    paths.
+    """
     undo = step.undo
     for command in (*step.commands, *(each.command for each in undo.steps)):
         if isinstance(command, ApiCommand):

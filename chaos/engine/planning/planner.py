@@ -1,4 +1,6 @@
-"""The planner: from an experiment and what was read of the cluster to a plan, and whether a saved one still holds."""
+"""The planner: makes a plan from an experiment and the state of the cluster, and checks whether a saved plan is still
+valid.
+"""
 
 from __future__ import annotations
 

@@ -17,9 +17,10 @@ SPREAD = 3  # replicas of the bundled workloads
 
 
 def planned_targets(experiment: Experiment) -> dict[str, TargetSpec]:
-    """The targets by name; one that leaves it open has the operating system that its steps have commands for.
+    """The targets by name. If a target leaves the operating system open, it gets the one for which its steps have
+    commands.
 
-    A target that names nodes or a system stays as it is: the step that has no commands for them is refused.
+    A target that names nodes or an operating system does not change. Steps without commands for it are refused.
     """
     return {name: _with_system(name, spec, experiment) for name, spec in experiment.spec.targets.items()}
 
@@ -81,7 +82,9 @@ def existing_pods(spec: TargetSpec, node: str, view: ClusterView) -> tuple[str, 
 
 
 def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory, own_node: str = "") -> list[str]:
-    """Names of the nodes that match a target, Ready or not, sorted; without protected ones, and the own one."""
+    """The sorted names of the nodes that match a target, whether or not they are Ready, without protected nodes and
+    our own node.
+    """
     return sorted(
         name
         for name, node in view.nodes.items()

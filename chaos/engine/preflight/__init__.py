@@ -1,1 +1,1 @@
-"""Preflight: checks of a cluster and its hosts before a fault, on what was collected beforehand."""
+"""Preflight: checks of a cluster and its hosts before a fault, on data that was collected beforehand."""

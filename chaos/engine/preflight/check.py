@@ -47,7 +47,7 @@ class Diagnosis:
 
 
 class Check(ABC):
-    """One condition that is checked before a fault. Pure: a check reads what was collected and sends nothing.
+    """A condition that is checked before a fault. Pure: a check reads collected data and sends nothing.
 
     :func:`check` and :func:`host_check` make one of a function; a subclass is another way. ``facts`` are read on each
     host for the check, which sees only the hosts with one of ``systems``. ``--anyway`` does not override a refusal of
@@ -64,7 +64,7 @@ class Check(ABC):
 
     @abstractmethod
     def run(self, observations: ClusterObservations) -> Iterator[Diagnosis]:
-        """All diagnoses, those that something is in order included."""
+        """All diagnoses, including those that report success."""
 
 
 def ok(message: str, host: str = "") -> Diagnosis:

@@ -150,7 +150,7 @@ def _connection_risks(connection: ClusterConnection) -> tuple[str, ...]:
 
 
 def _address(view: ClusterView, node: str) -> str:
-    """The first InternalIP of the Node, which is where its host is reached; "" without one."""
+    """The first InternalIP of the Node, at which its host is reached, or ""."""
     status = view.nodes[node].status
     return next((each.address for each in (status and status.addresses) or () if each.type == "InternalIP"), "")
 

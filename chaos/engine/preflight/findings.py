@@ -22,7 +22,7 @@ _DOCTOR_HINT = "run nodefall doctor for all findings, experiment by experiment"
 class Finding(Struct, frozen=True):
     """A diagnosis and the experiments that it affects; ``subject`` is ``cluster`` or ``host NAME``.
 
-    A diagnosis that affects none of the experiments is at most a note. ``--anyway`` does not override one that
+    A diagnosis that affects no experiment is at most a note. ``--anyway`` does not override a finding that
     ``is_final``.
     """
 
@@ -37,7 +37,7 @@ class Finding(Struct, frozen=True):
     unmet: bool = False  # the cluster lacks what the experiments require
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON object with the present keys, and beside them those of 0.1.0."""
+        """A JSON object with the current keys and the keys of 0.1.0."""
         fields: dict[str, Any] = msgspec.to_builtins(self)
         return fields | {former: fields[key] for key, former in FORMER_KEYS.items()}
 
@@ -77,7 +77,7 @@ def _finding(check: Check, diagnosis: Diagnosis, experiments: Sequence[Experimen
 
 
 def overall_exit(findings: Iterable[Finding], experiments: Sequence[ExperimentNeeds]) -> Exit:
-    """HELD: no refusal; REFUSED: each experiment is refused on all of its nodes; else INCONCLUSIVE."""
+    """HELD: no refusal. REFUSED: every experiment is refused on all of its nodes. Otherwise INCONCLUSIVE."""
     refusals = [f for f in findings if f.severity is Severity.REFUSAL and f.experiments]
     if not refusals:
         return Exit.HELD

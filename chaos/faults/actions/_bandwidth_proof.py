@@ -22,7 +22,7 @@ def parse_rate(text: str) -> int:
     """Bits a second. Raises ValueError."""
     match = _RATE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no rate as 500kbit or 1mbit")
+        raise ValueError(f"{text!r} is not a rate such as 500kbit or 1mbit")
     return round(float(match[1]) * _UNITS[match[2]])
 
 

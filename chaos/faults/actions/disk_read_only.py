@@ -102,7 +102,7 @@ def _prepare(target: Target, params: Params) -> ReadOnlyState:
     mount = target.require_fact(_reference(params.path), "undo restores it")
     where = f"{target.node}: {params.path}"
     if not mount:
-        raise Unsupported(f"{where} is no mount point", hint="choose a path from `findmnt --real` on the host")
+        raise Unsupported(f"{where} is not a mount point", hint="choose a path from `findmnt --real` on the host")
     if mount["with-root"] or not mount["whole"] or not re.fullmatch(BLOCK_DEVICE, mount["source"]):
         raise Unsupported(
             f"{where} is {mount['source']} ({mount['type']}), and not the whole of a block device without /",

@@ -162,7 +162,7 @@ def _prepare(target: Target, params: Params) -> LookupState:
     lookup = _lookup(params.name)
     if params.traffic != "pods" and not target.require_fact(lookup, "a lookup proves the fault"):
         why = f"{target.node} cannot look up {params.name} now"
-        raise Unsupported(why, hint="set name: to one that its DNS server knows")
+        raise Unsupported(why, hint="set name: to a name that its DNS server knows")
     return LookupState(
         rules=_rules(target, params),
         tag=target.tag,

@@ -156,7 +156,7 @@ def _require_majority(node: str, members: dict[str, Any]) -> None:
     if left <= count // 2:
         raise Unsupported(
             f"{node}: without it only {left} of {count} voting members of etcd would be healthy, and it needs "
-            f"{count // 2 + 1}: the cluster would reject all writes, those of undo included",
+            f"{count // 2 + 1}: the cluster would reject all writes, including the undo",
             hint="choose a cluster with at least 3 members that are all healthy",
         )
 

@@ -63,7 +63,7 @@ class CreateParams(Model):
     @model_validator(mode="after")
     def _check_name(self) -> Self:
         if not self.refused and not _VALID_NAME.fullmatch(self.node):
-            raise ValueError(f"{self.node!r} is no valid name of a Node: use refused: true to have it refused")
+            raise ValueError(f"{self.node!r} is not a valid name for a Node: use refused: true to expect a refusal")
         return self
 
 

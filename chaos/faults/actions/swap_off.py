@@ -68,7 +68,7 @@ class SwapState(Struct, frozen=True):
 def swap_areas(stdout: str, exit_code: int) -> list[list[Any]]:
     """List of ``[PATH, PRIORITY, BYTES]`` in the order of use; priority -1 if the kernel chose it, bytes in use."""
     if exit_code or not re.fullmatch(SWAPS, stdout):
-        raise ValueError("/proc/swaps is not understood")
+        raise ValueError("cannot parse /proc/swaps")
     _, *rows = stdout.splitlines()
     fields = [row.split() for row in rows]  # path, type, size, used, priority
     by_priority = sorted(fields, key=lambda row: -int(row[4]))

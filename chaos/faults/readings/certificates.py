@@ -137,7 +137,7 @@ def kubelet_client_certificate(stdout: str, exit_code: int) -> dict[str, str | b
             mounts.add(_ESCAPE.sub(lambda code: chr(int(code[1], 8)), fields[4]))  # proc_pid_mountinfo(5)
     target, digest = found.get("target"), found.get("digest")
     if exit_code or not mounts or not target or not digest or not file:
-        raise ValueError(f"{CURRENT_FILE} is no symbolic link to a file of the kubelet's")
+        raise ValueError(f"{CURRENT_FILE} is not a symbolic link to a file of the kubelet")
     if "checked" not in found:
         raise ValueError(f"openssl is not installed, or does not understand {CURRENT_FILE}")
     is_mounted = file[0] in mounts  # the kernel names it without symbolic links, as of /var/lib/kubelet

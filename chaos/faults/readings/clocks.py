@@ -17,7 +17,7 @@ def host_time(stdout: str, exit_code: int) -> float:
     # Busybox does not support %N: its whole seconds become their middle.
     whole, _, fraction = stdout.strip().partition(".")
     if exit_code or not (whole.isascii() and whole.isdigit()):
-        raise ValueError("date is not understood")
+        raise ValueError("cannot parse the output of date")
     return int(whole) + (float(f"0.{fraction}") if fraction.isascii() and fraction.isdigit() else 0.5)
 
 

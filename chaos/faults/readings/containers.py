@@ -114,7 +114,7 @@ def containers(stdout: str, exit_code: int) -> dict[str, Any]:
         found = _of_ctr(stdout) if stdout.startswith("ctr\n") else _of_crictl(stdout)
         return {"running": sorted(found, key=lambda item: str(item["id"]))}
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError("the list of containers is not understood") from error
+        raise ValueError("cannot parse the list of containers") from error
 
 
 def _of_crictl(stdout: str) -> Iterator[dict[str, Any]]:

@@ -34,7 +34,7 @@ def disk(stdout: str, exit_code: int) -> dict[str, int | str]:
     lines = stdout.splitlines()
     fields = lines[2].split() if len(lines) == 3 else []
     if exit_code or len(fields) < 6 or not fields[1].isdecimal() or not fields[3].isdecimal():
-        raise ValueError("df is not understood")
+        raise ValueError("cannot parse the output of df")
     total, available = int(fields[1]) * 1024, int(fields[3]) * 1024
     return {"root": lines[0], "total": total, "available": available, "mount": fields[5]}
 
@@ -70,7 +70,7 @@ def mount(stdout: str, exit_code: int, options: MountParams) -> dict[str, str | 
     rows = [match for line in stdout.splitlines() if (match := _MOUNT_LINE.fullmatch(line))]
     top = {row["path"]: row for row in rows}  # a later mount hides an earlier one
     if exit_code or "/" not in top:
-        raise ValueError("mountinfo is not understood")
+        raise ValueError("cannot parse mountinfo")
     found = top.get(options.path)
     if found is None:
         return {}

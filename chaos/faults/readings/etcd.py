@@ -98,7 +98,7 @@ def etcd_members(stdout: str, exit_code: int) -> dict[str, Any]:
     try:
         return _members(*(json.loads(line) for line in lines))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError("what etcdctl prints is not understood") from error
+        raise ValueError("cannot parse the output of etcdctl") from error
 
 
 def _members(found: Any, statuses: Any) -> dict[str, Any]:

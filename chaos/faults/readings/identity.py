@@ -119,5 +119,5 @@ def shared_kernel(stdout: str, exit_code: int) -> bool:
 def root(stdout: str, exit_code: int) -> bool:
     """True or false: true if commands run as root: the login user is root, or sudo permits it."""
     if exit_code or not stdout.strip().isdecimal():
-        raise ValueError("id is not understood")
+        raise ValueError("cannot parse the output of id")
     return stdout.strip() == "0"

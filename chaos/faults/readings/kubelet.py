@@ -123,7 +123,7 @@ def kubelet_journal(stdout: str, exit_code: int) -> dict[str, Any]:
     try:
         return {"lines": [_journal_line(json.loads(text)) for text in stdout.splitlines() if text.strip()]}
     except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"journalctl is not understood: {stdout.strip()[:200]}") from error
+        raise ValueError(f"cannot parse the output of journalctl: {stdout.strip()[:200]}") from error
 
 
 def _journal_line(entry: dict[str, Any]) -> dict[str, Any]:
@@ -212,5 +212,5 @@ def _percent(span: str) -> float | None:
         return None
     parts = _SPAN.findall(span)
     if not parts or " ".join(number + unit for number, unit in parts) != span:
-        raise ValueError(f"the quota {span!r} is no time span")
+        raise ValueError(f"the quota {span!r} is not a time span")
     return round(sum(float(number) * _SECONDS[unit] for number, unit in parts) * 100, 3)

@@ -88,7 +88,7 @@ def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
         locks = json.loads(stdout)["data"][0]
         return [{"who": who, "what": what, "mode": mode, "why": why} for what, who, why, mode, _, _ in locks]
     except (json.JSONDecodeError, KeyError, IndexError, TypeError) as error:
-        raise ValueError("logind's list of inhibitor locks is not understood") from error
+        raise ValueError("cannot parse logind's list of inhibitor locks") from error
 
 
 def _delays_shutdown(lock: Mapping[str, Any]) -> bool:
@@ -130,7 +130,7 @@ def inhibitor_units(stdout: str, exit_code: int) -> dict[str, str]:
         locks = json.loads(first)["data"][0]
         holders = [(who, str(pid)) for what, who, _, mode, _, pid in locks if mode == "delay" and "shutdown" in what]
     except (json.JSONDecodeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError("logind's list of inhibitor locks is not understood") from error
+        raise ValueError("cannot parse logind's list of inhibitor locks") from error
     unit_by_holder = {who: units.get(pid, "").strip() for who, pid in holders}
     return {who: unit if unit.endswith(".service") else "" for who, unit in sorted(unit_by_holder.items())}
 

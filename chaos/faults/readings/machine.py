@@ -27,7 +27,7 @@ def memory(stdout: str, exit_code: int) -> dict[str, int]:
     """Mapping ``{"total": BYTES, "available": BYTES}``; available by the kubelet's count: free, inactive file cache."""
     values = {name: int(kib) * 1024 for name, kib in re.findall(r"^(\S+):\s+(\d+) kB$", stdout, re.MULTILINE)}
     if exit_code or not {"MemTotal", "MemFree", "Inactive(file)"} <= values.keys():
-        raise ValueError("/proc/meminfo is not understood")
+        raise ValueError("cannot parse /proc/meminfo")
     return {"total": values["MemTotal"], "available": values["MemFree"] + values["Inactive(file)"]}
 
 
@@ -35,7 +35,7 @@ def memory(stdout: str, exit_code: int) -> dict[str, int]:
 def swap(stdout: str, exit_code: int) -> int:
     """Whole number: bytes, 0 if swap is off."""
     if exit_code or not re.fullmatch(SWAPS, stdout):
-        raise ValueError("/proc/swaps is not understood")
+        raise ValueError("cannot parse /proc/swaps")
     _, *rows = stdout.splitlines()
     return sum(int(row.split()[2]) * 1024 for row in rows)
 
@@ -50,7 +50,7 @@ def pids(stdout: str, exit_code: int) -> dict[str, int]:
     """Mapping ``{"max": 32768, "running": 412}``: threads at most and at present, as counted by the kubelet."""
     words = stdout.split()
     if exit_code or len(words) != 7 or "/" not in words[5]:
-        raise ValueError("the limits in /proc are not understood")
+        raise ValueError("cannot parse the limits in /proc")
     return {"max": min(int(words[0]), int(words[1])), "running": int(words[5].partition("/")[2])}
 
 
@@ -74,7 +74,7 @@ def cpu_time(stdout: str, exit_code: int) -> dict[str, float]:
     """
     total, cpus = _TOTAL.search(stdout), len(_CPU.findall(stdout))
     if exit_code not in (0, 1) or not total or not cpus:
-        raise ValueError("/proc/stat is not understood")
+        raise ValueError("cannot parse /proc/stat")
     user, nice, system, idle, iowait, irq, softirq, steal = map(int, total[1].split()[:8])  # proc_stat(5)
     busy, waiting = user + nice + system + irq + softirq + steal, idle + iowait
     used = _USED.search(stdout)
@@ -120,7 +120,7 @@ _SWAP = str.maketrans("./", "/.")
 
 def _key(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_:@-]+)+", text):
-        raise ValueError(f"{text!r} is no kernel parameter; write vm.swappiness")
+        raise ValueError(f"{text!r} is not a kernel parameter; write vm.swappiness")
     return text
 
 

@@ -143,7 +143,7 @@ def _check_folder(folder: str) -> None:
     )
     if taken or folder.count("/") < _MIN_DEPTH:
         raise UsageError(
-            f"the inventory names a file in {folder}, which is another folder in a container",
+            f"the inventory names a file in {folder}, which is a different folder in a container",
             hint="put it into a separate folder, such as ~/.ssh or one beside the inventory",
         )
 

@@ -164,7 +164,7 @@ def removal(namespace: str, run: str) -> Undo:
     Also those of processes that undo it, which need none after this.
     """
     if not _NAMESPACE.fullmatch(namespace):
-        raise ValueError(f"{namespace!r} is no namespace")
+        raise ValueError(f"{namespace!r} is not a namespace")
     ours = f"{pods_path(namespace)}?labelSelector={quote(f'{HELPER_LABEL}=pod,{RUN_LABEL}={name_from_run(run)}')}"
     none = FactCheck(object_fact(ours, "/items/0/metadata/name"), None)
     return Undo((UndoStep(KubeCommand("DELETE", ours), unless=none),), (none,))

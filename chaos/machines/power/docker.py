@@ -91,7 +91,7 @@ class DockerControl:
         try:
             return msgspec.json.decode(output, type=_Identity)
         except msgspec.DecodeError as error:
-            raise NodefallError(f"inspect {self._container.name} is not understood: {error}") from error
+            raise NodefallError(f"inspect {self._container.name} cannot be parsed: {error}") from error
 
     def on(self) -> None:
         """Start the container; returns when its first process runs, not when it has booted."""

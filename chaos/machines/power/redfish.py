@@ -65,9 +65,11 @@ def make_redfish_control(power: RedfishPower, context: SecretContext, timeout: f
         url = urlsplit(power.url)
         _ = url.port
     except ValueError as error:
-        raise Refused(f"power url is no URL: {error}", hint="write https://bmc/redfish/v1/...") from error
+        raise Refused(f"power url is not a URL: {error}", hint="write https://bmc/redfish/v1/...") from error
     if url.scheme not in ("https", "http") or not url.hostname or url.username or url.password:
-        raise Refused(f"power url {url.hostname or '?'} is no plain https URL", hint="write https://bmc/redfish/v1/...")
+        raise Refused(
+            f"power url {url.hostname or '?'} is not a plain https URL", hint="write https://bmc/redfish/v1/..."
+        )
     if url.scheme == "http" and url.hostname not in _LOOPBACK:
         raise Refused(f"power url of {url.hostname} is not encrypted", hint="use https, with caFile for its own CA")
     headers = {"Accept": "application/json", "OData-Version": "4.0"}
@@ -154,7 +156,7 @@ class RedfishControl:
     def _reset_action(self) -> _Reset:
         actions = self._system().actions
         if actions is None or actions.reset is None or not actions.reset.target:
-            raise NodefallError(f"{self._endpoint} has no Reset action", hint="url must be that of a ComputerSystem")
+            raise NodefallError(f"{self._endpoint} has no Reset action", hint="url must point to a ComputerSystem")
         return actions.reset
 
     def _reset(self, kind: str, wanted: PowerState) -> None:

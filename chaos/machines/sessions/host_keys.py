@@ -62,13 +62,13 @@ class HostKeyPin:
         if _transport(key) != _transport(self._key):
             raise Refused(
                 f"{label} presents {key}, but the run has {self._key}, the key of another transport",
-                hint="give the host the transport in the inventory that the run has begun with",
+                hint="set the transport of the host in the inventory to the one with which the run began",
             )
         if key != self._key:
             raise AnotherMachine(
                 f"the address of {label} has changed hands: it presents the host key {key}, "
                 f"but the machine of this run has {self._key}",
-                hint="correct the address of the host in the inventory; a machine that was reinstalled is another one",
+                hint="correct the address of the host in the inventory; a reinstalled machine is a different one",
             )
 
 

@@ -62,5 +62,5 @@ def handshake_error(transport: ClientTransport | None, label: str, error: Except
     )
     return Unreachable(
         f"{label} failed the SSH handshake: {error or 'the connection was closed'}{said}",
-        hint="the host may be starting or shutting down; else check port in the inventory and the log of its sshd",
+        hint="the host may be starting or shutting down; otherwise check port in the inventory and the log of its sshd",
     )

@@ -182,4 +182,4 @@ def _parse(data: bytes) -> paramiko.PKey:
         if isinstance(loaded, kind):
             text = loaded.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
             return made.from_private_key(io.StringIO(text.decode("ascii")))
-    raise ValueError(f"{type(loaded).__name__} is no kind of key that paramiko has")
+    raise ValueError(f"{type(loaded).__name__} is not a kind of key that paramiko supports")

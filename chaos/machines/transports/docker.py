@@ -92,13 +92,13 @@ class Container:
         try:
             state = msgspec.json.decode(output, type=ContainerState)
         except msgspec.DecodeError as error:
-            raise NodefallError(f"{self.engine} inspect {self.name} is not understood: {error}") from error
+            raise NodefallError(f"{self.engine} inspect {self.name} cannot be parsed: {error}") from error
         with self._lock:
             self._id = self._id or state.id
             if state.id != self._id:
                 raise AnotherMachine(
                     f"container {self.name} was recreated: its ID was {self._id[:12]} and is {state.id[:12]}",
-                    hint="plan again: it is another host now",
+                    hint="plan again: it is a different host now",
                 )
         return state
 

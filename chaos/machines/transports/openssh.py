@@ -69,7 +69,7 @@ class OpensshTransport(TransportDriver):
             settings, _ = resolve(host.inventory, host.key, self._call(host))
         else:
             raise Refused(
-                f"the login of {host.key} is that of ssh_config", hint="set user in defaults, or list the hosts"
+                f"the login of {host.key} comes from ssh_config", hint="set user in defaults, or list the hosts"
             )
         return settings.user if settings.sudo_prefix else ""
 

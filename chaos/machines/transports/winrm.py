@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _fingerprint(text: str) -> str:
     digits = re.sub(r"^SHA-?256:|[: ]", "", text, flags=re.IGNORECASE).lower()
     if not re.fullmatch(r"[0-9a-f]{64}", digits):
-        raise ValueError("it is no SHA-256 of a certificate: write 64 hexadecimal digits, colons between them or not")
+        raise ValueError("it is not the SHA-256 of a certificate: write 64 hexadecimal digits, with or without colons")
     return digits
 
 

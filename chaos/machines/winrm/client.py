@@ -100,7 +100,7 @@ class CheckedProtocol(Protocol):
 
 def _check(root: ElementTree.Element, message: str) -> None:
     if root.tag != f"{_SOAP}Envelope" or root.find(f"{_SOAP}Body") is None:
-        raise UnexpectedAnswer("it is no SOAP envelope")
+        raise UnexpectedAnswer("it is not a SOAP envelope")
     sent, related = _MESSAGE_ID.search(message), root.find(f"{_SOAP}Header/{_RELATES_TO}")
     if related is None or sent is None or _uuid(related.text) != _uuid(sent[1]):
         raise UnexpectedAnswer("it is the answer to another message")

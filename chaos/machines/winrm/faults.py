@@ -171,7 +171,7 @@ def _hint_of_login(endpoint: Endpoint) -> str:
 def _http_error(error: WinRMTransportError, label: str, operation: str) -> NodefallError:
     hints = {
         400: "a message that was encrypted for another connection; try again",
-        404: "check port in the inventory: this is no WinRM service",
+        404: "check port in the inventory: this is not a WinRM service",
         503: "the WinRM service does not run there, or is starting",
     }
     message = f"{label} answered {operation} with HTTP status {error.code} and no fault"
@@ -192,7 +192,7 @@ def _of_network(error: Exception, label: str, operation: str) -> NodefallError:
         )
     if isinstance(error, requests.TooManyRedirects):
         message = f"{label} answered {operation} with a redirection"
-        return Unreachable(message, hint="check port in the inventory: this is no WinRM service")
+        return Unreachable(message, hint="check port in the inventory: this is not a WinRM service")
     if isinstance(error, requests.ReadTimeout):
         return Unreachable(f"{label} did not answer {operation}", hint=_RESTART)
     when = f"the login for {operation}" if isinstance(error, LoginInterrupted) else operation
@@ -221,7 +221,7 @@ def _unexpected(error: Exception, label: str, operation: str) -> NodefallError:
     }
     why = str(error) if isinstance(error, UnexpectedAnswer) else what.get(type(error), type(error).__name__)
     return Unreachable(
-        f"{label} sent an answer to {operation} that is not understood: {why}",
+        f"{label} sent an answer to {operation} that cannot be parsed: {why}",
         hint="check port in the inventory: is this the WinRM service, without a proxy before it?",
     )
 

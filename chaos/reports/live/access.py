@@ -116,7 +116,7 @@ def parse_address(text: str) -> Address:
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found["port"]) > 65535:
         raise UsageError(
-            f"--serve: {text!r} is no address: write PORT or HOST:PORT",
+            f"--serve: {text!r} is not an address: write PORT or HOST:PORT",
             hint="without an address, put --serve behind the other arguments",
         )
     return Address((found["host"] or LOOPBACK).strip("[]"), int(found["port"]))

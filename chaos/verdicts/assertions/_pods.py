@@ -39,7 +39,7 @@ class Quantity(Count, QuantifiedFilter):
     """Filter, and the number of pods that match it."""
 
     def range(self) -> SubjectSet:
-        """What is expected of the number, without the pods."""
+        """The expectation about the number, without the pods."""
         state, number = state_words(self, self.replaced, is_exact=True), self.format_range()
         verb, noun = ("is", "pod") if number in ("at least 1", "at most 1", "exactly 1") else ("are", "pods")
         unit = f"pods {state_words(self, self.replaced)}"
@@ -79,13 +79,14 @@ class Params(PodSetParams):
 
 
 class Pods:
-    """A set of pods, frozen at a moment, of which each, any, none or a number match a filter.
+    """Each, any, none or a number of the pods in a set match a filter. The set is frozen at a moment.
 
-    Pods are identified by UID. A deleted pod keeps its last state, and the reason of its disruption is the one with
-    which it ended, even if later clean-up writes another. If its last state was not observed (the pod vanished in a
-    blind window), the result is unknown. ``count`` without ``at`` counts, at every moment, the pods that belong to the
-    set then. ``replaced``: another pod of the same controller replaces each pod. ``rate``: the number of pods, or of
-    nodes with such a pod, that begin to match in any window; ``order``: pods begin to match one after the other.
+    Pods are identified by UID. A deleted pod keeps its last state. The reason of its disruption is the reason with
+    which it ended, even if a later cleanup writes another reason. If its last state was not observed (the pod
+    vanished in an observation gap), the result is unknown. ``count`` without ``at`` counts the pods that belong to the
+    set at each moment. ``replaced`` means that another pod of the same controller replaces each pod. ``rate`` is
+    about the number of pods, or of nodes with such a pod, that begin to match within any window. ``order`` means that
+    pods begin to match one after the other.
     """
 
     name = "pods"
@@ -207,12 +208,12 @@ def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
     matches = first_matches(pods, pod_filter, since, None if frozen else selection)
     blinds = timeline.blind_windows_in(["pods"], since[0], timeline.end)
     if isinstance(pod_filter, Order):
-        # Changes observed after a blind window may have happened in any order during it.
+        # Changes observed after an observation gap may have happened in any order during it.
         signal = order_signal(matches, pod_filter).mask(structs.replace(b, end=None) for b in blinds)
         state = state_words(pod_filter, None, is_exact=True)
         expected = f"pods become {state} one after the other, by {pod_filter.by}"
     else:
-        # Changes observed at once after a blind window may have happened slowly during it.
+        # Changes observed at once after an observation gap may have happened slowly during it.
         over = parse_duration(pod_filter.over)
         hidden = (b if b.end is None else structs.replace(b, end=b.end + over) for b in blinds)
         signal = rate_signal(matches, pod_filter).mask(hidden)
@@ -224,9 +225,8 @@ def _series(pod_filter: Rate | Order, selection: Selection) -> SubjectSet:
 
 
 class PodsAlias(Pods):
-    """Alias of ``pods`` with the preset question ``preset``, in its YAML form.
-
-    The experiment may override parts of it, or use another of each, none, any and count with the same filter.
+    """An alias of ``pods`` with the question ``preset`` in its YAML form. The experiment can override parts of it, or
+    use another quantifier (each, none, any, count) with the same filter.
     """
 
     def __init__(self, name: str, summary: str, preset: dict[str, dict[str, Any]], example: str) -> None:

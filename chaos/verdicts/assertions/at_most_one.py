@@ -23,7 +23,7 @@ _INF = float("inf")
 
 
 class Params(Model):
-    """The StatefulSet, or all of the namespace."""
+    """The StatefulSet, or all StatefulSets of the namespace."""
 
     namespace: str = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
     name: str | None = Field(None, description="The name of the StatefulSet.")
@@ -72,7 +72,9 @@ class _Incarnation:
                 yield Sample(reading.t, True, reading.seq, observation)
 
     def _unknown_samples(self) -> Iterator[Sample]:
-        """Samples from which no kubelet reports a running pod: it ended, or is deleted, or the node is not Ready."""
+        """Samples since which no kubelet reports a running pod, because it ended, is deleted, or its node is not
+        Ready.
+        """
         observation = f"no report from {self.node} on whether it still runs"
         ended = finished_version(self.history)
         if ended:
@@ -126,11 +128,12 @@ def _with_pod_names(sample: Sample, pods: list[Subject]) -> Sample:
 
 
 class AtMostOne:
-    """No two pods of one name of a StatefulSet run at the same time.
+    """No two pods with the same StatefulSet identity run at the same time.
 
-    That a pod runs is reported by its kubelet, as long as its node is Ready, or by the running containers on the node
-    (host fact ``containers``). That it has ended counts only if its node shows it, by that fact or by being off: the
-    API server removes a pod that is force deleted, while its containers keep running. So the API alone is no proof.
+    A pod counts as running while its kubelet reports so and its node is Ready, or while its containers run on the
+    node (host fact ``containers``). A pod counts as ended only if its node proves this: by that fact, or because the
+    machine is off. The API alone is not a proof, because the API server removes a force-deleted pod while its
+    containers may keep running.
     """
 
     name = "at-most-one"

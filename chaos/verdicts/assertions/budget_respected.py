@@ -50,9 +50,10 @@ def _signal(view: View, ledger: BudgetLedger, budget: History[PodDisruptionBudge
 class BudgetRespected:
     """No voluntary disruption leaves a budget fewer healthy pods than its status.desiredHealthy.
 
-    Healthy means Ready and not being deleted (facts 8.2). Lost healthy pods are counted by cause. Losses to taints, the
-    kubelet, pod GC or a failure of the pod are involuntary: they use the budget up, but the budget cannot prevent them.
-    After a voluntary disruption that leaves too few pods, the budget is violated until enough are healthy again.
+    Healthy means Ready and not being deleted (facts 8.2). Each loss of a healthy pod is attributed to a cause. Losses
+    because of taints, the kubelet, pod GC or a failing pod are involuntary: they use up the budget, but the budget
+    cannot prevent them. If a voluntary disruption leaves too few pods, the budget is violated until enough pods are
+    healthy again.
     """
 
     name = "budget-respected"

@@ -59,7 +59,7 @@ class Params(Model):
 
     @property
     def limits(self) -> tuple[ValueLimit, ...]:
-        """The budget, and the latency from which on an answer is a failure."""
+        """The budget, and the latency above which an answer is a failure."""
         budget = ValueLimit("probe", self.probe, "failing", "at-most", self.seconds)
         if self.answer_within is None:
             return (budget,)
@@ -108,8 +108,8 @@ def _budget_samples(answers: Signal, budget: float, start: float, end: float) ->
 class EndpointAvailable:
     """The total time for which a probe failed since judging starts is within the budget. Use it with ``always``.
 
-    An answer is valid until the next one. The endpoint may have failed during any time without probes: the result is
-    unknown if the budget does not cover that time.
+    Each answer is valid until the next answer. The endpoint may have failed at any time without probes, so the result
+    is unknown if the budget does not cover that time.
     """
 
     name = "endpoint-available"

@@ -94,11 +94,11 @@ def _happenings(timeline: Timeline, matcher: _EventMatcher) -> Iterator[Happenin
 
 
 class EventCount:
-    """A number of matching Events were stored since judging starts; a repeated Event counts by how much its count grew.
+    """The API server has stored a number of matching Events since judging started. A repeated Event counts as often
+    as its count grew.
 
-    The times in an Event are those of its writer's clock, and decide nothing.
-    Events are best effort: writers merge and drop them, and those of a node that goes down are often lost (facts 15).
-    So use another assertion besides.
+    The times in an Event come from its writer's clock and decide nothing. Events are best effort: writers merge and
+    drop them, and Events of a node that goes down are often lost (facts 15). Therefore also use another assertion.
     """
 
     name = "event"

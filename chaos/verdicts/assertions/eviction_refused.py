@@ -31,7 +31,7 @@ DrainStart = tuple[Entry, ActionRecord, ActionRecord | None]
 
 
 def _evictions(timeline: Timeline, anchor: float) -> Iterator[DrainStart]:
-    """Begin and return (None without one) of the steps that evict and began at or after the anchor."""
+    """The begin and the return (or None) of evicting steps that began at or after the anchor."""
     for index, (entry, record) in enumerate(timeline.actions):
         if record.phase != ActionPhase.BEGIN or entry.t < anchor or entry.type not in _EVICTION_ACTIONS:
             continue
@@ -82,9 +82,9 @@ def _refusals(pod: dict[str, Any]) -> list[dict[str, Any]]:
 class EvictionRefused:
     """An eviction by a ``drain`` or ``evict-pod`` step of the experiment was refused with that status.
 
-    The recorded evidence of the step has the responses of the API server. Evictions by other clients are not covered.
-    Of a server that takes long to answer, a refusal counts from when it handled the first request about the pod.
-    A step whose responses were not recorded makes the result unknown.
+    The evidence that the step recorded contains the responses of the API server. Evictions by other clients are not
+    covered. If the server is slow, a refusal counts from the moment at which the server handled the first request for
+    the pod. If the responses were not recorded, the result is unknown.
     """
 
     name = "eviction-refused"

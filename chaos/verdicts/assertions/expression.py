@@ -82,7 +82,7 @@ def _node_row(node: Node) -> Row:
 
 
 def _swap_bytes(node: Node) -> int:
-    """Swap in bytes, as reported by kubelets of v1.33 or later; else 0."""
+    """Swap in bytes as kubelets of v1.33 or later report it, otherwise 0."""
     info = node.status.node_info if node.status else None
     return (info.swap.capacity if info and info.swap else None) or 0
 
@@ -156,11 +156,10 @@ def _samples(changes: Iterable[Change], anchor: float, evaluate: Evaluate) -> It
 
 
 class Expression:
-    """A CEL expression over observed objects is true. It is evaluated whenever an object in its lists changes.
-
-    The lists have the current nodes, pods and workloads with a few fields each; ``targets`` has the names of the nodes
-    of ``node``, ``before`` the nodes at the begin of ``at``. Needs the extra ``cel``. Prefer the other assertions where
-    they suffice.
+    """A CEL expression over observed objects is true. The expression is evaluated whenever an object in its lists
+    changes. The lists contain the current nodes, pods and workloads with a few fields each. ``targets`` contains the
+    names of the nodes of ``node``, and ``before`` the nodes as they were when ``at`` began. The extra ``cel`` is
+    required. Prefer the other assertions if they are sufficient.
     """
 
     name = "expression"

@@ -92,7 +92,7 @@ def _end_sample(history: History[Pod], view: View, stopped: Interval | None) -> 
 
 
 def _removal_sample(history: History[Pod], view: View) -> Sample | None:
-    """Sample of the removal of a pod whose containers were still running, as last reported; None without one."""
+    """The sample for the removal of a pod whose containers were last reported running, or None."""
     last = history.last
     metadata: Metadata = last.object.metadata
     statuses = (last.object.status.container_statuses if last.object.status else None) or ()
@@ -114,13 +114,13 @@ def _was_ready(node: str, until: float, view: View) -> bool:
 
 
 class GraceRespected:
-    """Each stopped pod got its grace period: it was not killed (exit code 137) before its end, and did not run longer.
+    """Each stopped pod got its grace period: it was not killed (exit code 137) earlier, and it did not run longer.
 
-    The grace period is that of the deletion; in a graceful shutdown, the lesser of terminationGracePeriodSeconds and
-    the seconds of the priority group (facts 1.3); otherwise terminationGracePeriodSeconds. It counts from the kubelet's
-    Killing Event or journal, or from the deletion, in whole seconds of the node's clock, so the result is accurate to
-    2 s. A pod that was removed while it ran on a Ready node, as by a force deletion, got no grace period. The result of
-    a pod that was not stopped is unknown.
+    A deletion sets the grace period. In a graceful shutdown it is terminationGracePeriodSeconds or the time of the
+    priority group, whichever is shorter (facts 1.3). Otherwise it is terminationGracePeriodSeconds. It starts with
+    the kubelet's Killing Event, its journal entry or the deletion, in whole seconds of the node's clock, so the
+    result is accurate to 2 s. A pod that was removed while it ran on a Ready node, for example by a force deletion,
+    got no grace period. The result for a pod that was not stopped is unknown.
     """
 
     name = "grace-respected"

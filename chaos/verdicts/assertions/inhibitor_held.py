@@ -59,9 +59,9 @@ def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
 class InhibitorHeld:
     """The host fact ``inhibitor-locks`` lists a delay lock on shutdown.
 
-    Readings are sparse: a reading is valid until the next (the last one for 15 s), or until an action begins on the
-    node, which may change the lock. So a reading before the announcement of a shutdown proves nothing about the time
-    after it.
+    Readings are seconds apart. A reading is valid until the next reading (the last one for 15 s), or until an action
+    begins on the node, because an action may change the lock. Therefore a reading before a shutdown is announced
+    proves nothing about the time after it.
     """
 
     name = "inhibitor-held"

@@ -78,9 +78,9 @@ def _expiry(seq: int, value: bool | None, known: float, expiry: float, following
 class LeaseFresh:
     """The age of the Lease in ``kube-node-lease`` is within the bound.
 
-    The age counts from when the API server stored a renewal, as in the node lifecycle controller (facts 5.2), so that
-    the clock of the node does not matter. For the first one, and one after a blind window, its renewTime counts if that
-    clock was measured; else it is unknown how old it is.
+    The age starts when the API server stores a renewal, as in the node lifecycle controller (facts 5.2), so the clock
+    of the node does not matter. For the first renewal and for a renewal after an observation gap, its renewTime
+    counts if the clock of the node was measured. Otherwise its age is unknown.
     """
 
     name = "lease-fresh"

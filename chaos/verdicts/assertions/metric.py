@@ -192,10 +192,10 @@ def _predicates(params: Params) -> tuple[str, str]:
 class Metric:
     """The value of a metric of kubelets or of the controller-manager, or of a query to Prometheus, is within bounds.
 
-    A value is valid until the next one. ``increase`` counts from the last value before judging starts, and continues
-    after a reset of the counter. A query without bounds must have any result. A run records the metrics
-    ``kubelet_graceful_shutdown_*`` and ``kubelet_admission_rejections_total`` of kubelets. Of the replicas of the
-    controller-manager the leader's value counts, and ``increase`` is the sum over all replicas.
+    Each value is valid until the next value. ``increase`` starts with the last value before judging, and continues
+    after a reset of the counter. A query without bounds only needs to have a result. A run records the metrics
+    ``kubelet_graceful_shutdown_*`` and ``kubelet_admission_rejections_total`` of kubelets. The value of the leader
+    counts for the controller-manager, while ``increase`` is the sum over all replicas.
     """
 
     name = "metric"

@@ -33,7 +33,9 @@ def _describe(condition: Condition) -> str:
 
 
 class NodeCondition:
-    """The condition has the status and, if given, the reason and message. A missing condition or Node has none."""
+    """The condition has the given status and, if they are given, the reason and the message. A missing condition or
+    Node has none of them.
+    """
 
     name = "node-condition"
     summary = "a condition of a node has a status, reason and message"

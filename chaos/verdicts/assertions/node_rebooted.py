@@ -133,12 +133,13 @@ def _heartbeat(node: Node) -> float:
 
 
 class NodeRebooted:
-    """The boot identity has changed since judging starts: boot ID of the Node object, or start of PID 1 on the host.
+    """The boot identity has changed since judging started: the boot ID in the Node object, or the start time of PID 1
+    on the host.
 
     "Not rebooted" needs proof, too: a later reading of the same start of PID 1, a later report of the same boot ID by
     the kubelet (unless nodes share it, as containers on one kernel do), a kubelet whose metrics were available all the
     time, or a power control that reports the machine off, at least every 5 s since the last such proof. The result is
-    unknown between the last such proof and a new identity. Blind windows need no mask: only observations count.
+    unknown between the last such proof and a new identity. Observation gaps need no mask: only observations count.
     """
 
     name = "node-rebooted"

@@ -43,7 +43,7 @@ def _not_ready(version: Version[Node]) -> Observation:
 
 
 class NodesReady:
-    """The status of the Ready condition is True. A node whose Node object was deleted is not ready.
+    """The Ready condition of the nodes is True. A node whose Node object was deleted is not ready.
 
     ``all`` means the nodes that exist when judging starts.
     """

@@ -72,9 +72,8 @@ class _Starts:
 
 
 class PodsStarted:
-    """A container starts on the node after judging starts: of a new pod, or as a restart in place.
-
-    A pod that is rejected, or bound to a node that is down, starts no container.
+    """A container starts on the node after judging starts, in a new pod or as a restart. A pod that is rejected, or
+    that is bound to a node that is down, starts no container.
     """
 
     name = "pods-started"

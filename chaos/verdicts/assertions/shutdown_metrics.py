@@ -118,11 +118,11 @@ def _loaded(scrapes: list[Scrape]) -> Iterator[tuple[Scrape, bool]]:
 class ShutdownMetrics:
     """``kubelet_graceful_shutdown_start_time_seconds`` and ``..._end_...`` (ALPHA gauges, whole seconds, node's clock).
 
-    Values of an earlier shutdown do not count: the start must differ from that of the last reading before ``since``,
-    and by the node's clock, if it was measured, neither be before ``since`` nor after the reading. The kubelet sets the
-    end just before it releases the lock, so the end is mostly read after the next boot. The first scrapes after a boot
-    may have 0 for both gauges, so the result is unknown for 5 s after a gap. ``ended`` is about the same shutdown.
-    (kubernetes pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go)
+    Values of an earlier shutdown do not count. The start must differ from the start in the last reading before
+    ``since``. If the node's clock was measured, the start must also be neither before ``since`` nor after the
+    reading. The kubelet sets the end just before it releases the lock, so nodefall usually reads the end after the
+    next boot. The first scrapes after a boot may contain 0 for both gauges, so the result is unknown for 5 s after a
+    gap. ``ended`` refers to the same shutdown. (kubernetes pkg/kubelet/nodeshutdown/nodeshutdown_manager_linux.go)
     """
 
     name = "shutdown-metrics"

@@ -116,13 +116,13 @@ def _signal(groups: list[_Group]) -> Signal:
 
 
 class TerminationOrder:
-    """The kubelet stops pods by priority: a group begins when the group before has ended or its time is over.
+    """The kubelet stops pods by priority: a group begins once the previous group has ended or has used up its time.
 
-    The groups are those of the kubelet's configuration when judging starts: shutdownGracePeriodByPodPriority, else
-    normal and critical pods (facts 1.2); a group without pods takes no time. Static pods, and pods that were already
-    terminating, are ignored. The Killing Event or the kubelet's journal has the begin of the stop of a pod, its
-    container statuses have its end: both by the node's clock in whole seconds, so the order within one second is
-    unknown. True once all pods have ended.
+    The groups come from the kubelet's configuration when judging starts: shutdownGracePeriodByPodPriority, or else
+    normal and critical pods (facts 1.2). A group without pods takes no time. Static pods, and pods that were already
+    terminating, are ignored. The Killing Event or the kubelet's journal shows when the stop of a pod began, and its
+    container statuses show when it ended. Both are in whole seconds of the node's clock, so the order within one
+    second is unknown. The assertion is true once all pods have ended.
     """
 
     name = "termination-order"

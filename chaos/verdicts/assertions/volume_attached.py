@@ -39,10 +39,11 @@ def _volume_of(spec: AttachmentSpec | None) -> str:
 
 
 class VolumeAttached:
-    """A VolumeAttachment has status.attached; the volume is detached if that is false or the object was deleted.
+    """The status.attached of a VolumeAttachment is true. A volume is detached if that is false or if the object was
+    deleted.
 
-    ``attached: true``: any matching volume is attached. ``attached: false``: each matching volume that was attached
-    when judging starts is detached. The object exists until the driver has detached the volume.
+    With ``attached: true``, at least one matching volume is attached. With ``attached: false``, each matching volume
+    that was attached when judging started is detached. The object exists until the driver has detached the volume.
     """
 
     name = "volume-attached"

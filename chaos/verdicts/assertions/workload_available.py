@@ -139,8 +139,8 @@ def _subject(params: Params, names: Names) -> Noun:
 class WorkloadAvailable:
     """All desired pods are available (StatefulSet: ready), and the controller has observed the newest generation.
 
-    A pod that is reported Ready on a machine that is off is not available, unless ``as: reported`` is given.
-    The set of workloads is frozen when judging starts; a workload that is deleted later is not available.
+    A pod that is reported Ready on a machine that is off does not count as available, unless you give ``as:
+    reported``. The set of workloads is frozen when judging starts. A workload that is deleted later is not available.
     """
 
     name = "workload-available"

@@ -1,4 +1,4 @@
-"""What users have: readiness that the API reports, as far as the machines of the pods run."""
+"""Effective readiness: the readiness that the API reports, limited to pods whose machines run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Machines:
     def signal(
         self, history: History[Pod], pod_filter: Filter, selection: Selection | None = None, *, leaves: bool = False
     ) -> Signal:
-        """As :func:`pod_signal`, with ``ready`` as far as the machine of the pod runs."""
+        """Like :func:`pod_signal`, but a pod is ``ready`` only while its machine runs."""
         versions: Iterable[Version[Pod]] = history.peek()
         machine = self.of(history)
         if not machine.downs or pod_filter.ready is None:
@@ -58,7 +58,7 @@ class Machines:
         return combine(SubjectSet("", either, Quantifier.ANY))
 
     def lost(self, histories: Iterable[History[Pod]]) -> list[Subject]:
-        """Of each pod that is on a machine that was down: false while it is reported Ready, and is not."""
+        """For each pod on a machine that was down, a signal that is false while the pod is wrongly reported Ready."""
         found = []
         for history in histories:
             if (machine := self.of(history)).downs:

@@ -1,5 +1,5 @@
-"""Pods that a PodDisruptionBudget selects, and which of them are healthy (facts 8.2), version by version: a judgement
-costs what is new since the one before.
+"""The pods that a PodDisruptionBudget selects, and which of them are healthy (facts 8.2), version by version. A
+judgment costs only as much as is new since the previous one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PodChange(NamedTuple):
 
 
 class Desired(NamedTuple):
-    """How many healthy pods the budget desires from then on, None if that is unknown."""
+    """How many healthy pods the budget requires since this moment, or None if that is unknown."""
 
     seq: int
     t: float

@@ -1,4 +1,4 @@
-"""Whether a number of pods match, of a set that changes: found again only for what is not settled yet.
+"""Counts the matching pods of a set that changes. Only changes that are not settled are counted again.
 
 Everything up to a moment is settled if nothing that happened before it can be received any more, and if no change may
 have happened on either side of it: then what follows depends only on who matched at that moment. Whatever contradicts
@@ -32,9 +32,9 @@ _Since = tuple[str, Sample]  # name, and the change since when it is so
 
 
 class Census:
-    """Whether the number of pods that match is in a range, for one judgement after the other of a timeline that grows.
+    """Whether the number of matching pods is in a range, for successive judgments of a growing timeline.
 
-    Pods that no one has seen decide, if they may exist, what is unknown: they are as many as the range needs.
+    Pods that were never observed but may exist make the result unknown: there may be as many as the range needs.
     """
 
     def __init__(self, wanted: SubjectSet) -> None:
@@ -128,7 +128,9 @@ class Census:
         self._open = set(self._members)  # those with changes that are not settled
 
     def _take(self, history: History[Any], make: Callable[[History[Any]], Subject], uid: str) -> bool:
-        """Whether the pod's settled changes are as before, or for a new one, as those of pods that no one has seen."""
+        """Whether the settled changes of the pod are the same as before, or for a new pod, the same as for an unseen
+        pod.
+        """
         key, member = history.first_seq, (make(history), uid)
         former = self._members.get(key)
         self._members[key] = member
@@ -147,7 +149,7 @@ class Census:
         return [(s.t, s.lo, s.value, s.seq) for s in settled] == [(s.t, s.lo, s.value, s.seq) for s in absent]
 
     def _series(self, timeline: Timeline) -> _Series:
-        """Changes that are not settled, up to what is proven."""
+        """The changes that are not settled, up to the proven moment."""
         late = (timeline.pods[uid].first_seq for uid in timeline.currency.behind(_SOURCE) if uid in timeline.pods)
         self._open.update(key for key in late if key in self._members)
         series = {UNSEEN: self._late_changes(mask_unproven(self._unseen, timeline, _SOURCE))}
@@ -159,7 +161,7 @@ class Census:
         return dict(sorted(series.items()))
 
     def _contradicts(self, series: _Series) -> bool:
-        """Whether a change was before one that is settled, by their resourceVersions."""
+        """Whether a change happened before a settled change, by their resourceVersions."""
         late = (sample for samples in series.values() for sample in samples)
         return any(0 < sample.order <= self._order and sample.lo < sample.t for sample in late)
 
@@ -201,7 +203,7 @@ class Census:
             self._is_complete = False
 
     def _combine(self, series: _Series, matching: Matching) -> list[Sample]:
-        """What follows from changes of all who match; ``matching`` is updated."""
+        """The samples that follow from the changes of all pods. Updates ``matching``."""
         keys = list(series)
         bases = [Sample(-math.inf, matching.value(key), None, "") for key in keys]
         found = in_sequence([Signal((base, *series[key])) for base, key in zip(bases, keys, strict=True)])
@@ -224,9 +226,8 @@ class Census:
 
 @dataclass(slots=True)
 class Matching:
-    """Those that match, and those of which it is unknown, by key, in the order in which it became so.
-
-    ``is_behind``: changes may not be received yet.
+    """The pods that match and the pods for which that is unknown, by key, in the order in which they did so.
+    ``is_behind``: changes may still arrive.
     """
 
     true: dict[int, _Since]
@@ -250,7 +251,7 @@ class Matching:
         self.is_behind = self.is_behind or sample.is_lag
 
     def lose_others(self, own: Container[int]) -> None:
-        """All but the keys ``own`` are no longer known: as then those that no one has seen are not, they decide."""
+        """Nothing is known about keys other than ``own`` any more. Unseen pods are unknown then, too, and decide."""
         self.true = {key: since for key, since in self.true.items() if key in own}
 
     def sample(self, change: Sample, seq: int | None, wanted: SubjectSet, unseen: int) -> Sample:

@@ -39,7 +39,7 @@ class Lists:
 
 
 def seconds_ahead(timeline: Timeline, node: str) -> Bounds:
-    """The least and the greatest number of seconds by which the clock of a node is ahead of that of the run.
+    """The minimum and the maximum number of seconds by which the clock of a node is ahead of the clock of the run.
 
     It is measured by reading it on the host, else by the renewals of the node's Lease: none was stored before its
     renewTime, and at least one as soon as the slowest answer that this run got. Infinite where it was not measured, or
@@ -78,7 +78,9 @@ def _ahead_by_lease(timeline: Timeline, node: str) -> Bounds:
 
 
 def moment_of(text: str | None, ahead: Bounds) -> Bounds:
-    """The moments of the run between which a time of a clock lies, which is ``ahead``; infinite if that is unknown."""
+    """The moments of the run between which a time of a clock lies that is ``ahead``; infinite if the offset is
+    unknown.
+    """
     t = source_time(text)
     if t is None or math.isinf(ahead[0]) or math.isinf(ahead[1]):
         return UNKNOWN
@@ -87,6 +89,6 @@ def moment_of(text: str | None, ahead: Bounds) -> Bounds:
 
 
 def narrowed(observed: Bounds, measured: Bounds) -> Bounds:
-    """What both leave; only what was observed, if they contradict each other."""
+    """The intersection of both intervals, or the observed interval if they contradict each other."""
     lo, hi = max(observed[0], measured[0]), min(observed[1], measured[1])
     return (lo, hi) if lo <= hi else observed

@@ -40,7 +40,7 @@ class Options:
 class JudgeContext:
     """One experiment bound to one timeline. ``live``: the timeline is still growing.
 
-    ``deadlines``: the moments at which expectations begin or end, as far as they were judged. ``memos``: of objects.
+    ``deadlines``: the moments at which the judged expectations begin or end. ``memos``: values per object.
     """
 
     experiment: Experiment
@@ -84,7 +84,7 @@ class Scope:
         question: Hashable | None = None,
         since: tuple[float, float] | None = None,
     ) -> None:
-        """``question``: the assertion and its parameters, to find what was made for it before."""
+        """``question``: the assertion and its parameters, the key of the memos."""
         self.context = context
         self.question = question
         self.timeline = context.timeline
@@ -127,7 +127,7 @@ class Scope:
         return nodes or self.context.match_result.nodes
 
     def namespace(self, reference: str) -> str:
-        """The namespace; ``workload`` means that of the experiment's workload. Raises Undecidable."""
+        """The namespace. ``workload`` means the namespace of the experiment's workload. Raises Undecidable."""
         if reference != WORKLOAD:
             return reference
         if not self.context.namespace:
@@ -139,7 +139,7 @@ class Scope:
         return self.context.moment(reference)
 
     def memo(self, *inputs: Hashable) -> Memo:
-        """What was made of objects for this question, from the same ``inputs``."""
+        """The values that were computed from objects for this question and the same ``inputs``."""
         if self.question is None:
             return Memo()
         return self.context.memos.of((self.question, self.anchor, self.since, *inputs))

@@ -1,7 +1,7 @@
 """Deadlines on slow machines: the slack of the inventory, and the baseline of the run.
 
-A deadline becomes later, never earlier. What comes true only after the written deadline, and after a further step or
-an undo has begun, may be an effect of that: it decides nothing.
+A deadline only becomes later, never earlier. If something becomes true after the written deadline, and after a
+further step or an undo has begun, it may be an effect of that and decides nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Extension:
 
 
 def recorded_slack(timeline: Timeline) -> float:
-    """The slack that the run recorded; 1 without one."""
+    """The slack that the run recorded, or 1."""
     slack = timeline.meta.get(SLACK, 1.0)
     return float(slack) if isinstance(slack, int | float) and 1 <= slack < math.inf else 1.0
 

@@ -1,5 +1,5 @@
-"""What decides a verdict: which subjects, and at which moment. Whatever an assertion raises decides nothing: unknown is
-never held or violated.
+"""Which subjects decide a verdict, and at which moment. If an assertion raises an exception, nothing is decided:
+unknown is neither held nor violated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def decisive_subject(evaluated: Sequence[Evaluated], status: Status, quantifier: Quantifier) -> Evaluated | None:
-    """The first one with this status; where each had to come true in time, the last one that did."""
+    """The first subject with this status. If each subject had to become true in time, the last one that did."""
     found = [e for e in evaluated if e[1].status is status] or list(evaluated[-1:])
     if status is Status.HELD and quantifier in (Quantifier.EACH, Quantifier.NONE):
         return max(found, key=lambda e: e[1].at, default=None)
@@ -46,7 +46,9 @@ def violating_subjects(subjects: SubjectSet, answer: Answer, number: int) -> tup
 
 
 def decisive_seqs(subjects: SubjectSet, answer: Answer, number: int) -> tuple[int, ...]:
-    """At most ``number`` entries that decided: that of the sample, then of each subject at that moment."""
+    """At most ``number`` entries that decided: the entry of the sample, then the entries of the subjects at that
+    moment.
+    """
     seqs = (sample.seq for _, sample in _known_at(subjects, answer.at))
     return _first_different((seq for seq in chain((answer.sample.seq,), seqs) if seq is not None), number)
 

@@ -29,7 +29,7 @@ _RECEIPT_SECONDS = 0.1  # by which a watch is later than the answer to the reque
 
 
 class Reading(Enum):
-    """Which time is judged, of those that fit: what all of them have in common, or all of them together."""
+    """Which of the possible times is judged: their intersection or their union."""
 
     SHORTEST = "shortest"
     LONGEST = "longest"
@@ -37,7 +37,9 @@ class Reading(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A step took effect at a moment in [``earliest``, ``latest``]: that of the version ``order``, unless that is 0."""
+    """A step took effect at a moment in [``earliest``, ``latest``]: the moment of the version ``order``, unless
+    ``order`` is 0.
+    """
 
     earliest: float
     latest: float
@@ -160,7 +162,7 @@ def over_effects(
 
 
 def _uncertain_steps(expectation: Expectation, context: JudgeContext) -> Iterator[str]:
-    """The steps between whose effects is judged, as far as these are uncertain."""
+    """The steps with uncertain effects between which an expectation is judged."""
     first = context.experiment.spec.method[0].name
     until = [time.until for time in (expectation.never, expectation.always) if isinstance(time, Until) and time.until]
     for reference in (expectation.after or first, *until):
@@ -207,7 +209,7 @@ def _fired(run: StepRun) -> float:
 
 
 def _requests(pods: object, begin: float) -> Iterator[tuple[float, float]]:
-    """When the first request about each pod was sent, at ``begin`` if that is not recorded, and answered."""
+    """When the first request for each pod was sent (``begin`` if that is not recorded) and when it was answered."""
     for pod in pods if isinstance(pods, list) else ():
         if isinstance(pod, dict):
             recorded = pod.get("refusals")

@@ -183,6 +183,8 @@ def _parse_groups(listed: Any) -> dict[int, float] | None:
 
 
 def group_of(pod: Pod, groups: Mapping[int, float]) -> int:
-    """Group with the greatest priority not above that of the pod, else the lowest (``groupByPriority``)."""
+    """The group with the highest priority that is not above the priority of the pod, or else the lowest
+    (``groupByPriority``).
+    """
     own = (pod.spec.priority if pod.spec else None) or 0
     return max((priority for priority in groups if priority <= own), default=min(groups))

@@ -1,5 +1,5 @@
-"""What the recognition of foreign faults works on, its findings, and who changed an object: by the managers of its
-fields, and by the Events about it.
+"""Data and findings of the recognition of foreign faults, and who changed an object, according to its field managers
+and the Events about it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Case:
 
 
 def fault(node: str, kind: ForeignKind, what: str, by: str, at: float, since: float, *evidence: int) -> ForeignFault:
-    """A foreign fault. ``what``: ``was cordoned``; ``by``: as in :mod:`chaos.verdicts.judge.foreign_case`, or ""."""
+    """A foreign fault. ``what``, for example ``was cordoned``; ``by``: who did it, or ""."""
     text = f"{node} {what} by {by}" if by else f"{node} {what} (who did it is unknown)"
     return ForeignFault(node, kind, text, by or "unknown", at, since, evidence)
 

@@ -1,4 +1,4 @@
-"""Effect of foreign faults on verdicts: inconclusive from the first one on that touches what is judged."""
+"""The effect of foreign faults on verdicts: inconclusive since the first fault that may affect the answer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ForeignEffect:
     def _touches(self, fault: ForeignFault, expectation: Expectation) -> bool:
         """Whether the fault may change the answer: unless it asks only about certain other nodes.
 
-        A restart of the controllers changes what is asked about Node objects, and nothing that a kubelet does itself.
+        A restart of the controllers affects Node objects, but nothing that a kubelet does by itself.
         """
         context = self.context
         bound = expectation.bound
@@ -98,7 +98,9 @@ class ForeignEffect:
         return self.evaluate(expectation, self._context_before(fault.at), fault.since).status is verdict.status
 
     def _context_before(self, t: float) -> JudgeContext:
-        """What was received before ``t``: cut once for all expectations, as a timeline is long."""
+        """The entries that were received before ``t``. They are cut once for all expectations, because a timeline is
+        long.
+        """
         if t not in self._before:
             context, timeline = self.context, _up_to(self.context.timeline, t)
             self._before[t] = bind(context.experiment, timeline, context.registry, context.options, live=True)

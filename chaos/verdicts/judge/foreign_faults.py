@@ -50,7 +50,7 @@ def foreign_faults(
     namespace: str,
     memo: Memo | None = None,
 ) -> tuple[ForeignFault, ...]:
-    """All in the order of their observation, each once per node.
+    """All foreign faults in the order of their observation, each once per node.
 
     ``targets``: the nodes whose pods count, besides the pods in ``namespace``, the workload's, on any node. ``memo``:
     of the judgement before.
@@ -76,7 +76,8 @@ def foreign_faults(
 
 
 def _is_original(entries: EntryLog, seq: int, begin: float | None) -> bool:
-    """Whether a Node, first observed in entry ``seq``, did not join during the run: others set up the ones that do.
+    """Whether a Node that was first observed in entry ``seq`` existed before the run. Others set up Nodes that join
+    later.
 
     ``begin``: of the first step.
     """

@@ -32,7 +32,9 @@ Change = tuple[NodeVersion, NodeVersion]
 
 
 class StateChanges:
-    """The :func:`state_changes` of all nodes that have any, found again only of those with a new version."""
+    """The :func:`state_changes` of all nodes that have any. They are computed again only for nodes with a new
+    version.
+    """
 
     def __init__(self) -> None:
         self._revisions = Revisions()

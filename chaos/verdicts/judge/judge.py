@@ -200,7 +200,7 @@ def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
 
 
 def _as_known(context: JudgeContext, hypothesis: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """The verdicts; a violation that is known of the cluster's version has what is known."""
+    """The verdicts. Violations that are known for the version of the cluster are marked."""
     version = parse_minor(str(context.timeline.meta.get("kubernetes", "")))
 
     def marked(expectation: Expectation, verdict: Verdict) -> Verdict:

@@ -1,4 +1,4 @@
-"""Steps between which more or less time passed than the experiment has it, or within which too much.
+"""Steps that took too long, or between which another time passed than in the experiment.
 
 A slow API server delays the journal of each step, and the effect of a request: what was to be mended before a
 toleration is over is mended after it, and two evictions at once are one after the other. What is violated then may be
@@ -33,7 +33,7 @@ class _Shift:
 
 
 def excuse_late_steps(context: JudgeContext, verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """The verdicts; what is violated since a step was not in time is inconclusive.
+    """The verdicts. Violations after a step that was not in time become inconclusive.
 
     While a run is live it is pending for some time, as an answer may still show that the step was in time.
     """
@@ -77,7 +77,7 @@ def _shifts(context: JudgeContext) -> Iterator[_Shift]:
 
 
 def _due(context: JudgeContext, match: StepMatch, before: StepMatch) -> Effect | None:
-    """When the step was to take effect: by default at the return of the step before. None if that is unknown."""
+    """When the step should have taken effect, by default when the previous step returned. None if that is unknown."""
     after = match.step.after
     moment = parse_moment(after) if after else Moment(step="", is_end=True, offset=0.0)
     reference = context.match_result.by_name.get(moment.step, before)

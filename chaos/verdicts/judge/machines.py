@@ -45,16 +45,16 @@ class Down:
 
     @property
     def until(self) -> float:
-        """The moment from which on the machine certainly runs again."""
+        """The moment since which the machine certainly runs again."""
         return self.back.hi if self.back else math.inf
 
     @property
     def shown(self) -> float:
-        """The moment by which it was down."""
+        """The moment by which the machine was down."""
         return self.off[0].t if self.off else self.until
 
     def is_over_in(self, version: Version[Pod]) -> bool | None:
-        """Whether a version was stored after it; None if that is unknown."""
+        """Whether a version was stored after the downtime; None if that is unknown."""
         earliest, latest = version_moments(version)
         if self.off:  # what the kubelet writes after the last reading is a sign of life itself
             lo, hi = self.off[1].began, self.off[1].t
@@ -76,7 +76,7 @@ class Machine:
 
     @cached_property
     def signal(self) -> Signal:
-        """True while it is certainly off, false while it runs as far as anything says, else unknown."""
+        """True while the machine is certainly off, false while nothing contradicts that it runs, otherwise unknown."""
         samples = [Sample(-math.inf, False, None, f"nothing says that {self.node} was off")]
         for down in self.downs:
             samples.append(Sample(down.since, None, None, f"{self.node} may have been off"))
@@ -137,7 +137,7 @@ def _container_starts(timeline: Timeline, node: str) -> Iterator[Sign]:
 
 
 def _offs(stretches: Sequence[Sequence[Fact]], signs: Sequence[Sign]) -> Iterator[Down]:
-    """What the power control said; each lasts until the next sign of life."""
+    """The ``off`` periods that the power control reported. Each lasts until the next sign of life."""
     for readings in stretches:
         first, last = readings[0], readings[-1]
         since = max((sign.lo for sign in signs if sign.hi <= first.began), default=-math.inf)
@@ -247,7 +247,7 @@ def _restarts(history: History[Pod], down: Down, node: str) -> Iterator[Sample]:
 
 
 def _starts(version: Version[Pod]) -> float:
-    """When its last container started that runs, by the clock of the node; minus infinity without one."""
+    """When the last running container started, by the clock of the node; minus infinity if there is none."""
     states = (status.state for status in container_statuses(version.object))
     starts = (source_time(state.running.started_at) for state in states if state and state.running)
     return max((t for t in starts if t is not None), default=-math.inf)
@@ -260,7 +260,7 @@ def _containers(version: Version[Pod]) -> frozenset[_Container]:
 
 
 def effective(reported: Signal, history: History[Pod], machine: Machine) -> Signal:
-    """The signal of a pod's reported readiness, as far as its machine runs the pod.
+    """The signal of a pod's reported readiness, limited to the time in which its machine runs the pod.
 
     ``reported`` may be of any condition that is true only while the pod is Ready.
     """
@@ -279,7 +279,7 @@ def effective(reported: Signal, history: History[Pod], machine: Machine) -> Sign
 
 
 def _both(change: Sample, reported: Sample, runs: Sample) -> Sample:
-    """The state after ``change``: of two samples the one that decides, first what is reported."""
+    """The state after ``change``: the sample that decides. The reported state has precedence."""
     decisive = next((s for value in (False, None) for s in (reported, runs) if s.value is value), reported)
     seq = change.seq if decisive.seq is None else decisive.seq
     lag = decisive.value is None and (reported.is_lag or runs.is_lag)

@@ -72,14 +72,14 @@ K = TypeVar("K", bound=_Key)
 
 
 class Revisions:
-    """Which of some histories, to which others may be appended, have changed since they were noted."""
+    """Tracks which histories have changed since they were noted. Histories can be appended."""
 
     def __init__(self) -> None:
         self._noted: list[int] = []
         self._now: list[int] = []
 
     def changed(self, histories: Iterable[History[Any] | None]) -> list[int]:
-        """Indexes of those that have changed, and of all that were not noted; what is None does not change."""
+        """The indexes of histories that have changed or were not noted yet. None never changes."""
         self._now = [-1 if history is None else history.revision for history in histories]
         if self._now == self._noted:
             return []
@@ -87,7 +87,7 @@ class Revisions:
         return [index for index, (now, noted) in pairs if now != noted]
 
     def note(self) -> None:
-        """Note what was found last."""
+        """Note the current revisions."""
         self._noted = self._now
 
 

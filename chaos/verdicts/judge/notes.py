@@ -1,4 +1,4 @@
-"""Notes of a result: clocks that are off, addresses that changed, and what was not proven current."""
+"""Notes of a result: wrong clocks, changed addresses, and times without proof that a watch was fresh."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def relevant_resources(experiment: Experiment) -> frozenset[str]:
 
 
 def currency_notes(experiment: Experiment, timeline: Timeline) -> Iterator[str]:
-    """``pods were not proven current from 12:01:10 to 12:01:40 UTC``, one for each resource."""
+    """A note for each resource: ``no proof that pods were fresh from 12:01:10 to 12:01:40 UTC``."""
     for source in sorted(relevant_resources(experiment)):
         windows = [(max(t, timeline.start), end) for t, end in timeline.currency.unproven(source, timeline.end)]
         if windows:
             spans = " and ".join(f"from {_clock_time(start)} to {_clock_time(end)}" for start, end in windows)
-            yield f"{source} were not proven current {spans} UTC: when they changed in between is uncertain"
+            yield f"no proof that {source} were fresh {spans} UTC: the times of their changes are uncertain"
 
 
 def _clock_time(t: float) -> str:

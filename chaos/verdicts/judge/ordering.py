@@ -46,7 +46,7 @@ class _FirstTruth:
 
     @property
     def order(self) -> int:
-        """Position among all changes of the cluster, 0 if that is not known."""
+        """The position among all changes of the cluster, or 0 if it is unknown."""
         is_known = self.sure is not None and self.sure == self.possible and self.sure.hi > self.begin[1]
         return self.sure.sample.order if is_known and self.sure else 0
 

@@ -1,6 +1,6 @@
-"""The changes of nodes that the run made itself, by its recorded steps and their undos.
+"""The changes of nodes that the run itself made, according to its recorded steps and their undos.
 
-What an action may change of its node is derived from its declarations. Other changes are those of others.
+The changes that an action may make are derived from its declarations. All other changes were made by others.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BY_PERMISSION = {
 
 
 def node_changes(bound: BoundStep | None) -> frozenset[NodeChange]:
-    """The changes that a step can make: all kinds if its action or one of its parameters is unknown."""
+    """The changes that a step can make. All kinds, if its action or a parameter is unknown."""
     if bound is None or bound.action.allowance:
         return EVERYTHING
     action, needs = bound.action, bound.needs_on("linux")
@@ -62,7 +62,7 @@ def node_changes(bound: BoundStep | None) -> frozenset[NodeChange]:
 
 
 def changed_node(bound: BoundStep | None, node: str) -> str:
-    """The node that a step changes; "" if there is none. One on the cluster may name it in its parameters."""
+    """The node that a step changes, or "". A step on the cluster may name the node in its parameters."""
     if bound is None or bound.action.scope is Scope.NODE:
         return node
     return str(getattr(bound.params, "node", ""))
@@ -89,7 +89,7 @@ class OwnOperation:
 
 
 class OwnChanges:
-    """All operations that a timeline has recorded, also those that are no step of the experiment."""
+    """All operations in a timeline, including operations that are not steps of the experiment."""
 
     def __init__(self, timeline: Timeline, registry: PluginRegistry) -> None:
         self._operations = _operations(timeline, registry)
@@ -174,7 +174,7 @@ def _begin(entry: Entry, record: ActionRecord, registry: PluginRegistry) -> OwnO
 
 
 def _end(found: list[OwnOperation], entry: Entry, record: ActionRecord) -> None:
-    """Set the end of the operation that has returned: the last one that is still open."""
+    """Set the end of the operation that has returned: the last open one."""
     key = (entry.node, record.step, entry.type, record.phase == ActionPhase.UNDONE)
     for index in reversed(range(len(found))):
         if found[index].key == key and found[index].end == math.inf:

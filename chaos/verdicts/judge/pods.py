@@ -30,7 +30,7 @@ KINDS = {"deployments": "Deployment", "statefulsets": "StatefulSet", "daemonsets
 
 
 def node_of(pod: Pod) -> str:
-    """Name of the node that the pod is bound to, "" without one."""
+    """The name of the node to which the pod is bound, or ""."""
     return (pod.spec.node_name if pod.spec else None) or ""
 
 
@@ -148,7 +148,7 @@ def _journal_entries(value: Any) -> list[dict[str, Any]]:
 
 
 def finished_version(history: History[Pod]) -> Version[Pod] | None:
-    """First version in which the pod is finished and has the end time of each container; None without one."""
+    """The first version in which the pod is finished and each container has an end time, or None."""
     known = (v for v in history if not v.final_state_unknown)
     return next((v for v in known if is_finished(v.object) and _end_times(v.object)), None)
 

@@ -107,7 +107,9 @@ def _phases(run: StepRun, result: ProofResult, timeline: Timeline) -> Phases:
 
 
 def unproven_step(steps: Sequence[StepResult]) -> StepResult | None:
-    """The step for which the hypotheses cannot be judged: one that is missing, disproven or unproven, in this order."""
+    """The step because of which the hypotheses cannot be judged: a missing, disproven or unproven step, in this
+    order.
+    """
     missing = [step for step in steps if step.begin is None]
     disproven = [step for step in steps if step.proof_status is ProofStatus.DISPROVEN]
     unproven = [step for step in steps if step.proof_status is ProofStatus.UNPROVEN]

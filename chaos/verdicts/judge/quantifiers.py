@@ -61,7 +61,7 @@ def _doubtful(subject: Subject, decisive: Collection[bool | None]) -> Subject:
 
 
 def _representatives(subjects: SubjectSet) -> list[tuple[Subject, int]]:
-    """Subjects, each with the number of those that are alike for which it stands."""
+    """Representative subjects, each with the number of equal subjects that it represents."""
     found = subjects.subjects
     if isinstance(found, AlikeSubjects):
         return [(found[index], weight) for index, weight in found.representatives]
@@ -69,7 +69,7 @@ def _representatives(subjects: SubjectSet) -> list[tuple[Subject, int]]:
 
 
 class Tally:
-    """Current values of all subjects, of which representatives stand for many."""
+    """The current values of all subjects. Representatives stand for many equal subjects."""
 
     def __init__(self, subjects: SubjectSet, representatives: Sequence[tuple[Subject, int]]) -> None:
         self.subjects = subjects
@@ -112,7 +112,7 @@ class Tally:
         return Sample(change.t, value, seq, text, change.earliest, change.order, lag)
 
     def _decisive_index(self, value: bool | None) -> int | None:
-        """Index of the subject to report for this value, None without one."""
+        """The index of the subject to report for this value, or None."""
         quantifier, by_value = self.subjects.quantifier, self.by_value
         if quantifier is Quantifier.COUNT and value is not None:
             return next(iter(by_value[True] or by_value[False]), None)

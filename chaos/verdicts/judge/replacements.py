@@ -39,7 +39,7 @@ class Replacement(Model):
 
 
 class Replacements:
-    """Pods created after the set was formed, each of which replaces one pod of the set that has ended.
+    """Pods that were created after the set was formed. Each replaces a pod of the set that has ended.
 
     A pod has ended once it is being deleted, is finished or gone. A pod of a StatefulSet is replaced by one of the same
     name, any other pod by one of the same controller: the first that ended needs one, the second another.
@@ -98,7 +98,7 @@ class Replacements:
         return least, most
 
     def _candidates(self, key: tuple[str, str], before: str, replacement: Replacement) -> Iterator[Subject]:
-        """The pods that may replace one that was on the node ``before``."""
+        """The pods that may replace a pod that was on the node ``before``."""
         memo = Memo() if replacement.zone else self.view.memo("replaces", before, self.moment)  # zones are of nodes
         for history in self.timeline.pods.of_controller(key[0]):
             if not self.frozen.get(history) and history.first_time > self.moment:
@@ -152,7 +152,7 @@ def _observe_end(version: Version[Pod]) -> Observation:
 
 
 def _is_before(one: Sample, two: Sample) -> bool | None:
-    """Whether one change was before another; None if that is unknown."""
+    """Whether the first change happened before the second; None if that is unknown."""
     if one.order and two.order:
         return one.order < two.order
     exact = one.lo == one.t and two.lo == two.t

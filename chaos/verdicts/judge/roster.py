@@ -51,7 +51,7 @@ def _shape(signal: Signal) -> Hashable:
 
 
 class AlikeSubjects(Sequence[Subject]):
-    """The subjects of one judgement; each is made when it is asked for.
+    """The subjects of one judgment. Each subject is created on access.
 
     ``representatives``: indexes of some, each with the number of those that are alike for which it stands. Of many
     that are alike the first and the last are taken, each in its place: subjects that change at one moment do so in
@@ -77,7 +77,7 @@ class AlikeSubjects(Sequence[Subject]):
         return Subject(self._members[index].name, signal)
 
     def known_at(self, t: float) -> Iterator[tuple[str, Sample]]:
-        """Names and samples at ``t`` of those of which is known whether everything up to then was received."""
+        """The names and samples at ``t`` of the subjects for which everything up to ``t`` is known."""
         is_late = all(until < t for until in self._untils.values())
         for index in self._own if is_late else range(len(self._members)):
             signal, made = self._own.get(index), self._made[index]
@@ -122,12 +122,14 @@ class Roster:
         self._revisions = Revisions()
         self._made: list[_Made | None] = [None] * len(self._members)
         self._by_uid: dict[str, int] = {}
-        self._alike: dict[Hashable, list[int]] = {}  # indexes by what those that are alike have in common
+        self._alike: dict[Hashable, list[int]] = {}  # indexes by equivalence key
         self._key_of: list[Hashable] = [None] * len(self._members)
         self._recent: set[int] = set()  # those whose last version was not proven yet
 
     def subjects(self, timeline: Timeline, keys: Sequence[Hashable], member: Callable[[Any], Member]) -> AlikeSubjects:
-        """A subject for each of ``keys``; unknown without any observation of it. ``member``: the object of a key."""
+        """A subject for each of ``keys``. It is unknown if the object was never observed. ``member``: the object of a
+        key.
+        """
         self._take(timeline, keys, member)
         untils = self._untils(timeline)
         for index in [*self._recent]:
@@ -175,7 +177,7 @@ class Roster:
         return usual | {(source, False): log.until(source) for source in sources}
 
     def _different(self, timeline: Timeline) -> set[int]:
-        """Indexes of those of which less is known than of others."""
+        """The indexes of the objects that are behind the others."""
         sources = {member.source for member in self._members}
         behind = {uid for source in sources for uid in timeline.currency.behind(source)}
         return self._recent | {self._by_uid[uid] for uid in behind if uid in self._by_uid}
@@ -202,7 +204,7 @@ class Roster:
 
 
 def node_subjects(view: View, names: Sequence[str], observe: Observe) -> AlikeSubjects:
-    """A subject for each Node object; unknown without any observation of it."""
+    """A subject for each Node object. It is unknown if the object was never observed."""
     timeline = view.timeline
     roster = view.memo().keep(Roster)
     return roster.subjects(timeline, names, lambda name: Member(name, "nodes", timeline.nodes.get(name), observe))

@@ -51,7 +51,8 @@ def sentence(
     part: Part = Part.METHOD,
     first: str = "the first step",
 ) -> str:
-    """The sentence for a verdict, without a full stop; from the expectation's name if the assertion has no words.
+    """The sentence for a verdict, without a full stop. It uses the name of the expectation if the assertion has no
+    words.
 
     ``first``: the step from which times count, unless the expectation names another one.
     """
@@ -106,7 +107,7 @@ def _generic_claim(names: Names) -> Claim:
 
 
 def _statement(expectation: Expectation) -> str:
-    """The name of the expectation; without one, what the assertion is about."""
+    """The name of the expectation, or else the summary of its assertion."""
     if expectation.name:
         return expectation.name
     bound = expectation.bound

@@ -35,7 +35,7 @@ def in_sequence(signals: Sequence[Signal]) -> list[Change]:
 
 
 def changes(samples: Iterable[Sample]) -> list[Sample]:
-    """The samples that change the value, and the one from which on it is not proven."""
+    """The samples that change the value, and the sample since which the value is not proven."""
     found: list[Sample] = []
     for sample in samples:
         if not found or found[-1].value is not sample.value or sample.is_lag:
@@ -73,7 +73,7 @@ def _certain_order(series: dict[int, list[Sample]], exact: Collection[float]) ->
 
 
 def _blur(samples: Sequence[Sample], positions: Collection[int]) -> list[Sample]:
-    """The samples, unknown in the intervals of those at ``positions``."""
+    """The samples, with unknown values in the intervals of the samples at ``positions``."""
     result: list[Sample] = []
     for position, sample in enumerate(samples):
         if position not in positions:
@@ -94,7 +94,7 @@ def _rank(sample: Sample) -> int:
 
 
 def _without_idle_intervals(samples: Sequence[Sample]) -> list[Sample]:
-    """The samples; those that do not change the value count as exact."""
+    """The samples. Samples that do not change the value count as exact."""
     result: list[Sample] = []
     for sample in samples:
         idle = result and result[-1].value is sample.value and not sample.is_lag

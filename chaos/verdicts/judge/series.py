@@ -106,7 +106,7 @@ class FirstMatch:
     is_certain: bool = True
 
     def is_before(self, other: FirstMatch) -> bool | None:
-        """Whether it was before another match; None if that is unknown."""
+        """Whether this match came before another match; None if that is unknown."""
         if self.sample.order and other.sample.order:
             return self.sample.order < other.sample.order
         exact = self.lo == self.hi and other.lo == other.hi
@@ -118,9 +118,8 @@ class FirstMatch:
 def first_matches(
     pods: Mapping[History[Pod], bool], pod_filter: Filter, since: tuple[float, float], selection: Selection | None
 ) -> list[FirstMatch]:
-    """First match of each pod since a moment in ``since``, in order of time. Who matches then already does not count.
-
-    ``pods``: with whether they certainly belong to the set.
+    """The first match of each pod since a moment in ``since``, in order of time. Pods that already match then do not
+    count. ``pods``: with whether they certainly belong to the set.
     """
     found = []
     for history, is_member in pods.items():
@@ -199,7 +198,7 @@ def order_signal(matches: list[FirstMatch], order: Order) -> Signal:
 
 
 def _is_reversed(one: FirstMatch, two: FirstMatch, order: Order) -> bool | None:
-    """Whether that of the higher rank was before the other; None if that is unknown."""
+    """Whether the match with the higher rank came before the other; None if that is unknown."""
     ranks = order.rank(one.pod), order.rank(two.pod)
     if ranks[0] == ranks[1]:
         return False

@@ -123,7 +123,9 @@ def mask_unobserved(subjects: SubjectSet, assertion: Assertion, timeline: Timeli
 
 
 def since_effect(view: View, make: Callable[[float], Signal]) -> Signal:
-    """What ``make`` makes of readings since the effect of the step; unknown where it depends on when that was."""
+    """The signal that ``make`` builds from readings since the effect of the step. It is unknown where it depends on
+    the exact moment of the effect.
+    """
     first, last = (make(moment) for moment in view.since)
     if first == last:
         return first

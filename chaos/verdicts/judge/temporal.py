@@ -135,7 +135,7 @@ def value_near(signal: Signal, t: float, lookback: float) -> Sample:
 
 
 def proven_end(signal: Signal, end: float) -> float:
-    """The end of a run: what was recorded after the last proof of the watches is no longer judged.
+    """The end of a run. Entries after the last freshness proof of the watches are not judged.
 
     ``end`` itself if they were not proven for longer than that.
     """
@@ -144,7 +144,7 @@ def proven_end(signal: Signal, end: float) -> float:
 
 
 def _known_until(runs: list[Stretch]) -> float:
-    """The moment up to which the watches are current."""
+    """The moment up to which the watches are fresh."""
     until = math.inf
     for run in reversed(runs):
         if run.value is not None:

@@ -1,1 +1,1 @@
-"""What a fault did to a cluster, as named measures; their bands over many outcomes, and predictions."""
+"""Measures of what a fault did to a cluster, their bands over many outcomes, and predictions."""

@@ -1,4 +1,4 @@
-"""Whether what happened lies in the band that was predicted. Pure.
+"""Whether an outcome lies in the predicted band. Pure.
 
 A band of N seeds is a sample: the next value lies outside of it with probability 2 / (N + 1), whatever its distribution
 is. So the accepted interval is wider than the band:
@@ -108,7 +108,7 @@ def compare_outcome(outcome: Outcome, predicted: Mapping[Measure, Band], terms: 
 
 
 def widening(band: Band) -> float:
-    """Seconds by which a band of few seeds is too narrow on each side."""
+    """How many seconds a band from few seeds is too narrow on each side."""
     period = mechanism_of(band.measure).period
     if band.happened < 2:
         return period
@@ -164,7 +164,9 @@ class _Comparison:
         return Standing.EARLY if seconds < low else Standing.LATE
 
     def _absent(self, measure: Measure, band: Band | None, high: float) -> Standing:
-        """What most seeds predict did not happen: surprising only if none of them is without it."""
+        """The row of a measure that most seeds predict but that did not happen. It is a surprise only if all seeds
+        have it.
+        """
         if band is None or band.happened < band.outcomes:
             return Standing.CHANCE
         if self._is_race(measure):
@@ -176,7 +178,7 @@ class _Comparison:
         return Standing.MISSING if high <= self._outcome.observed else Standing.UNKNOWN
 
     def _ends_late(self, measure: Measure) -> bool:
-        """Whether the duration ended only after what was predicted."""
+        """Whether the duration ended later than predicted."""
         at = time_of_end(measure, self._outcome.seconds)
         return measure.what in _ENDS and self._terms.horizon - self._terms.resolution < at < float("inf")
 

@@ -19,7 +19,7 @@ WORKLOAD = "workload"  # stands for the namespace of an experiment's own workloa
 
 
 class Kind(StrEnum):
-    """What a measure is about."""
+    """The kind of a measure."""
 
     NODE = "node"
     ZONE = "zone"

@@ -26,7 +26,7 @@ UNNOTICED_FOR, NOTICED = "off unnoticed for", "off noticed"
 
 
 def fault_time(timeline: Timeline) -> float | None:
-    """Time at which the first action began, in epoch seconds; None without one."""
+    """When the first action began, in epoch seconds; None if there is none."""
     begins = (entry.t for entry, record in timeline.actions if record.phase == ActionPhase.BEGIN)
     return min(begins, default=None)
 

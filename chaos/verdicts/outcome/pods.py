@@ -1,4 +1,4 @@
-"""Measures of the pods that existed at the fault, and of those that replace them. Pure."""
+"""Measures of the pods that existed at the fault, and of their replacements. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def _states(history: History[Pod], start: float) -> dict[str, float]:
 
 
 def _without_room(history: History[Pod], start: float) -> float | None:
-    """When the scheduler first had no node for the pod, if that lasted; a node's taints may go a moment later."""
+    """When the scheduler first found no node for the pod, if that lasted. Taints of a node may be removed a moment
+    later.
+    """
     since: float | None = None
     for version in history.after(start):
         scheduled = pod_condition(version.object, "PodScheduled")

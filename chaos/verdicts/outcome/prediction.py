@@ -113,7 +113,7 @@ def dump_prediction(prediction: Prediction) -> bytes:
 
 
 def parse_prediction(data: bytes, name: str) -> Prediction:
-    """Parse the content of a file ``name``. Raises BadInput for what is no prediction, or of another format."""
+    """Parse the content of a file ``name``. Raises BadInput if it is not a prediction, or has another format."""
     try:
         found = msgspec.json.decode(data, type=_Head).format
         if found != FORMAT:
@@ -131,7 +131,7 @@ def parse_prediction(data: bytes, name: str) -> Prediction:
 
 
 def _contradictions(prediction: Prediction) -> Iterator[str]:
-    """What no rehearsal writes."""
+    """Content that no rehearsal writes."""
     for band in prediction.measures:
         if not 1 <= band.happened <= band.outcomes <= len(prediction.seeds):
             yield f"{band.measure} in {band.happened} of {band.outcomes} runs of {len(prediction.seeds)} seeds"

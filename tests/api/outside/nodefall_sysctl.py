@@ -36,7 +36,7 @@ from chaos.core.timeline import Timeline
 
 def _key(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_:@-]+)+", text):
-        raise ValueError(f"{text!r} is no kernel parameter; write vm.swappiness")
+        raise ValueError(f"{text!r} is not a kernel parameter; write vm.swappiness")
     return text
 
 

@@ -90,7 +90,7 @@ def ask(body: bytes, status: int = 200, **declared: Any) -> GateResult:
         (success("scalar", [NOW, "4"]), True, "4"),
         (vector(), None, "the result has no series"),
         (vector("NaN"), None, "is no number"),
-        (vector(1, "+Inf"), None, "the value of {n=1} is no number"),
+        (vector(1, "+Inf"), None, "the value of {n=1} is not a number"),
         (vector(9, "NaN"), None, "is no number"),
         (success("string", [NOW, "five"]), None, "invalid response"),
         (success("matrix", [{"metric": {}, "values": [[1, "1"], [2, "1"]]}]), None, "a range"),

@@ -57,11 +57,15 @@ def test_certificate(stdout: str, value: dict[str, Any]) -> None:
     ("stdout", "code", "why"),
     [
         (HEAD + ROOT + TAIL, 0, "openssl is not installed"),
-        (HEAD + VALID + TAIL, 0, "no symbolic link"),  # mountinfo was not read
-        (HEAD.replace(TARGET, "/etc/shadow") + VALID + ROOT + TAIL, 0, "no symbolic link"),
-        (HEAD.replace(TARGET, "kubelet-client-2026-01-31-10-00-00.pem") + VALID + ROOT + TAIL, 0, "no symbolic link"),
-        (ROOT + TAIL, 0, "no symbolic link"),
-        (HEAD + VALID + ROOT + TAIL.replace(f"{TARGET}\n", ""), 0, "no symbolic link"),
+        (HEAD + VALID + TAIL, 0, "not a symbolic link"),  # mountinfo was not read
+        (HEAD.replace(TARGET, "/etc/shadow") + VALID + ROOT + TAIL, 0, "not a symbolic link"),
+        (
+            HEAD.replace(TARGET, "kubelet-client-2026-01-31-10-00-00.pem") + VALID + ROOT + TAIL,
+            0,
+            "not a symbolic link",
+        ),
+        (ROOT + TAIL, 0, "not a symbolic link"),
+        (HEAD + VALID + ROOT + TAIL.replace(f"{TARGET}\n", ""), 0, "not a symbolic link"),
         ("", 127, "did not answer"),
         (HEAD + VALID + ROOT, 0, "did not answer"),
     ],

@@ -97,7 +97,7 @@ def test_the_environment_of_a_container_stays_on_the_host(tmp_path: Path) -> Non
 
 def test_a_container_that_ends_meanwhile_makes_the_list_unknown(tmp_path: Path) -> None:
     done = run(ctr(tmp_path, pause=SANDBOX))
-    with pytest.raises(ValueError, match="not understood"):
+    with pytest.raises(ValueError, match="cannot parse"):
         CONTAINERS.parse(done.stdout, done.returncode)
 
 

@@ -62,12 +62,12 @@ def test_members(first: str, statuses: list[Any], code: int, leader: str, voters
         ("", 1, "did not answer"),
         (f"{members()}\n", 1, "did not answer"),
         (f"{members()}\n[]\n", 137, "did not answer"),
-        (f"{members()}\n[]\n", 1, "not understood"),
-        ("{}\n[]\n", 0, "not understood"),
-        ("[]\n{}\n", 0, "not understood"),
-        ('{"header": 1, "members": []}\n[1]\n', 0, "not understood"),
-        (f"{members()}\n[{{\n", 0, "not understood"),
-        (f"{members()}\n{json.dumps([status(ONE, leader=999)])}\n", 0, "not understood"),
+        (f"{members()}\n[]\n", 1, "cannot parse"),
+        ("{}\n[]\n", 0, "cannot parse"),
+        ("[]\n{}\n", 0, "cannot parse"),
+        ('{"header": 1, "members": []}\n[1]\n', 0, "cannot parse"),
+        (f"{members()}\n[{{\n", 0, "cannot parse"),
+        (f"{members()}\n{json.dumps([status(ONE, leader=999)])}\n", 0, "cannot parse"),
     ],
 )
 def test_members_that_are_not_understood(stdout: str, code: int, why: str) -> None:

@@ -66,12 +66,12 @@ def test_what_is_printed(fact: HostFact, stdout: str, exit_code: int, value: Any
     [
         (CONTAINERS, "", 127, "client did not answer"),
         (CONTAINERS, "", 1, "client did not answer"),
-        (CONTAINERS, "[]", 0, "not understood"),
-        (CONTAINERS, json.dumps({"containers": [{**LISTED, "labels": {}}]}), 0, "not understood"),
-        (CONTAINERS, json.dumps({"containers": [{**LISTED, "createdAt": "noon"}]}), 0, "not understood"),
+        (CONTAINERS, "[]", 0, "cannot parse"),
+        (CONTAINERS, json.dumps({"containers": [{**LISTED, "labels": {}}]}), 0, "cannot parse"),
+        (CONTAINERS, json.dumps({"containers": [{**LISTED, "createdAt": "noon"}]}), 0, "cannot parse"),
         (JOURNAL, "sh: 1: exec: journalctl: not found", 127, "journalctl failed: sh: 1: exec: journalctl: not found"),
         (JOURNAL, "Compiled without pattern matching support", 1, "Compiled without pattern matching support"),
-        (JOURNAL, '{"MESSAGE": "x"}', 0, "not understood"),
+        (JOURNAL, '{"MESSAGE": "x"}', 0, "cannot parse"),
     ],
 )
 def test_what_is_not_understood(fact: HostFact, stdout: str, exit_code: int, error: str) -> None:

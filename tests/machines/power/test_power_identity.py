@@ -123,7 +123,7 @@ def test_docker_reports_the_present_addresses_with_their_networks(
 
 
 def test_docker_output_that_is_not_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NodefallError, match="inspect kind-worker is not understood"):
+    with pytest.raises(NodefallError, match="inspect kind-worker cannot be parsed"):
         docker(tmp_path, "{", monkeypatch).identity()
 
 

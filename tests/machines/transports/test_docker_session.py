@@ -93,7 +93,7 @@ def test_a_daemon_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("script", "error"),
-    [("echo hello", "is not understood"), ("exec sleep 30", "timed out after 0.3 s"), ("exit 3", "it failed")],
+    [("echo hello", "cannot be parsed"), ("exec sleep 30", "timed out after 0.3 s"), ("exit 3", "it failed")],
 )
 def test_unusable_output_of_an_engine(tmp_path: Path, script: str, error: str) -> None:
     program = tmp_path / "docker"

@@ -99,7 +99,7 @@ def test_stdin_that_is_not_taken_is_noted(session: WinRmSession, service: WsManS
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
-        (("where.exe",), "'where.exe' cannot be started: it is no full path"),
+        (("where.exe",), "'where.exe' cannot be started: it is not a full path"),
         ((EXE, "a\0b"), "an argument has a control character"),
         ((EXE, "x" * 40_000), "its command line has 40030 characters, of 32766 at most"),
     ],

@@ -344,7 +344,7 @@ def test_a_lost_proof_has_a_note() -> None:
         story.current(t, "nodes").current(t, "pods", ["late"] if 20 <= t < 50 else [])
     (note,) = run(story).notes
     assert note == (
-        "pods were not proven current from 08:00:19 to 08:00:50 UTC: when they changed in between is uncertain"
+        "no proof that pods were fresh from 08:00:19 to 08:00:50 UTC: the times of their changes are uncertain"
     )
 
 
@@ -352,9 +352,9 @@ def test_a_first_proof_without_some_objects_has_a_note_from_the_start() -> None:
     story = stopped().current(1, "pods", ["late"])
     for t in range(2, 100):
         story.current(t, "pods", ["late"] if t < 50 else [])
-    notes = [note for note in run(story).notes if note.startswith("pods were not proven current")]
+    notes = [note for note in run(story).notes if note.startswith("no proof that pods were fresh")]
     assert notes == [
-        "pods were not proven current from 08:00:00 to 08:00:50 UTC: when they changed in between is uncertain"
+        "no proof that pods were fresh from 08:00:00 to 08:00:50 UTC: the times of their changes are uncertain"
     ]
 
 

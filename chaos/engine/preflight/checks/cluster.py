@@ -22,7 +22,7 @@ from chaos.engine.preflight.check import Diagnosis, Severity, check, list_error_
 
 @check("api-connection", "the API server's certificate is verified, and no proxy of the environment is used")
 def api_connection(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Without verification, whoever is on the way can read the credentials and forge the API server's answers."""
+    """Without verification, an attacker on the network can read the credentials and forge answers of the API server."""
     for risk in observations.connection_risks:
         yield warning(risk, "name its CA, set NO_PROXY for it, and correct keys of the kubeconfig that have no effect")
     if not observations.connection_risks:
@@ -106,7 +106,7 @@ def quorum(observations: ClusterObservations) -> Iterator[Diagnosis]:
         remaining = sum(name not in group and is_ready(observations.view.nodes[name]) for name in members)
         if lost and remaining <= len(members) // 2:
             message = f"without {', '.join(lost)} only {remaining} of {len(members)} control planes would be Ready"
-            hint = "choose other targets: the cluster would reject all writes, those of undo included"
+            hint = "choose other targets: the cluster would reject all writes, including the undo"
             yield refusal(message, hint, host, frozenset({Need.ENDS_PODS}))
         else:
             yield ok("enough control planes stay Ready", host)
@@ -142,7 +142,9 @@ def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check("webhooks", "no admission webhook loses all its endpoints with the node")
 def webhooks(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """With failurePolicy Fail and no endpoint, the API server rejects the matching writes, those of undo included."""
+    """With failurePolicy Fail and no endpoint, the API server rejects all matching writes, including those of the
+    undo.
+    """
     found = list(_diagnoses(observations))
     yield from found
     yield from list_error_notes(observations, VALIDATING, MUTATING, SLICES)

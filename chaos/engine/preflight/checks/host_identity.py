@@ -1,4 +1,4 @@
-"""Checks of which machine a host is, of its host key, and of machines that no run may hit."""
+"""Checks of the identity of a host, of its host key, and of machines that must never be targets."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _system_mismatch(observations: ClusterObservations, name: str) -> Diagnosis 
 
 
 def _inventory_refusals(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Hosts of the inventory without a Node; those that others are reached through need none."""
+    """Hosts of the inventory without a Node. Jump hosts do not need a Node."""
     inventory = observations.inventory
     jumps = _jump_hosts(inventory)
     for key, host in inventory.hosts.items():

@@ -115,7 +115,7 @@ _CLOCK_HINTS = {
 def clock(host: HostObservations) -> Diagnosis | None:
     """Bounds are judged by the local clock; timestamps of the host are additional evidence.
 
-    Failsafe tasks of Windows follow the host's clock: one that is set back while they wait makes them late.
+    Failsafe tasks on Windows follow the host's clock, so they are late if the clock is set back while they wait.
     """
     if host.clock_offset is not None:
         return _compare(host, host.clock_offset)
@@ -231,7 +231,7 @@ def _diagnose(name: str, key: str, power: PowerSettings, binding: Binding, inven
 
 
 def _same_power(inventory: Inventory, key: str, power: PowerSettings) -> str:
-    """Key of another host with an equal power control, "" if there is none."""
+    """The key of another host with the same power control, or ""."""
     if not power.names_machine:
         return ""
     return next((other for other, host in inventory.hosts.items() if other != key and host.power == power), "")

@@ -1,4 +1,4 @@
-"""What earlier runs have left on hosts."""
+"""Checks for leftovers of earlier runs on hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def failsafe_timers(host: HostObservations) -> Diagnosis | None:
 
 
 def _timer_remedy(system: str, unit: str) -> str:
-    """What to do without a pending undo. A task of Windows stays after it has run, and runs again at each boot."""
+    """The advice if no undo is pending. A task on Windows remains after it has run, and runs again at each boot."""
     if system == "windows":
         return f"if no undo is pending there, run schtasks /delete /tn {unit} /f on the host once it is not running"
     return "a timer without a pending undo elapses by itself"
@@ -49,8 +49,8 @@ _IDLE = ("inactive", "failed")  # states of a unit that holds nothing
     is_final=True,
 )
 def leftovers(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """A run on a host that still has the fault of another run would blame the cluster for it, and might restore the
-    wrong state. A fact that cannot be read is no finding: nft, for one, is missing on many hosts.
+    """If a host still has the fault of another run, the run would blame the cluster for it and might restore the
+    wrong state. An unreadable fact is not a finding, because programs such as nft are missing on many hosts.
     """
     for host in observations.reachable_hosts():
         found = list(_leftovers(host))
@@ -62,7 +62,7 @@ def leftovers(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
-    """What is left, and how to remove it."""
+    """The leftovers, and how to remove them."""
     if host.fact("nft-rules"):
         yield "the packet filter table of an earlier run", "run nft delete table inet nodefall on the host"
     for rule in host.fact("firewall-rules") or ():
@@ -89,7 +89,7 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
 
 
 def _limits(host: HostObservations) -> Iterator[tuple[str, str]]:
-    """What is limited at run time, and how to end that."""
+    """The limits that were set at run time, and how to remove them."""
     unit = host.fact("kubelet-unit") or "kubelet.service"
     if (host.fact("kubelet-cpu-quota") or {}).get("runtime"):
         remedy = f"run rm /run/systemd/system.control/{unit}.d/50-CPUQuota.conf && systemctl daemon-reload on the host"

@@ -1,4 +1,4 @@
-"""What makes a shutdown of a Linux host graceful: logind, systemd and the kubelet."""
+"""Checks whether a shutdown of a Linux host is graceful: logind, systemd and the kubelet."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def kubelet_inhibitor(host: HostObservations) -> Diagnosis | None:
     facts=("configz",),
 )
 def kubelet_config(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """The shutdown manager is off if the period is 0, or shorter than that of critical pods (facts 1.2)."""
+    """The shutdown manager is off if the grace period is 0, or shorter than the grace period for critical pods (facts
+    1.2).
+    """
     graceful = frozenset({Need.GRACEFUL})
     for name, host in sorted(observations.hosts.items()):
         config = host.fact("configz")

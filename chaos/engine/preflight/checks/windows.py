@@ -1,4 +1,4 @@
-"""Windows: what makes a shutdown graceful there, and what a run needs of it."""
+"""Checks for Windows: whether a shutdown is graceful, and whether the host has what a run needs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def query_events(events: Sequence[tuple[str, int]], count: int) -> HostCommand:
 def parse_events(stdout: str, exit_code: int) -> list[SystemEvent]:
     """Events in the order of the output, which has no common root element. Raises ValueError."""
     if exit_code:
-        raise ValueError("wevtutil.exe is not understood")
+        raise ValueError("cannot parse the output of wevtutil.exe")
     try:
         root = ElementTree.fromstring(f"<Events>{stdout}</Events>")  # noqa: S314 - of a host that obeys us
     except ElementTree.ParseError as error:
@@ -65,7 +65,7 @@ def _event(element: ElementTree.Element) -> SystemEvent:
     provider = None if system is None else system.find(f"{_NAMESPACE}Provider")
     number = "" if system is None else system.findtext(f"{_NAMESPACE}EventID", "")
     if provider is None or not (number.isascii() and number.isdigit()):
-        raise ValueError(f"an element of the events is none: {element.tag}")
+        raise ValueError(f"unexpected element among the events: {element.tag}")
     data = element.findall(f"{_NAMESPACE}EventData/{_NAMESPACE}Data")
     return SystemEvent(
         provider.get("Name", ""),

@@ -38,7 +38,7 @@ def parse_number(stdout: str, exit_code: int, name: str) -> int:
     try:
         return int(data, 16)
     except ValueError as error:
-        raise ValueError(f"the value {name} of the registry is no number: {data}") from error
+        raise ValueError(f"the value {name} of the registry is not a number: {data}") from error
 
 
 def parse_strings(stdout: str, exit_code: int, name: str) -> list[str]:

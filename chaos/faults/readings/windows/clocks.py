@@ -16,7 +16,7 @@ def host_time(stdout: str, exit_code: int) -> float:
     """Number: seconds since the epoch, with milliseconds."""
     text = stdout.strip()
     if exit_code or not (text.isascii() and text.isdigit()):
-        raise ValueError("the time is not understood")
+        raise ValueError("cannot parse the time")
     return int(text) / 1000
 
 

@@ -94,7 +94,7 @@ _ELEVATED = ("S-1-16-12288", "S-1-16-16384")  # integrity levels high and system
 def root(stdout: str, exit_code: int) -> bool:
     """True or false: true if commands run elevated, that is with all rights of an administrator."""
     if exit_code or "S-1-" not in stdout:
-        raise ValueError("whoami is not understood")
+        raise ValueError("cannot parse the output of whoami")
     return any(f'"{level}"' in stdout for level in _ELEVATED)
 
 
@@ -108,5 +108,5 @@ def login_domain(stdout: str, exit_code: int) -> str:
     """Text in lower case: the part before the backslash, for a local account the computer's name of 15 characters."""
     domain, separator, user = stdout.strip().rpartition("\\")
     if exit_code or not (separator and domain and user):
-        raise ValueError("whoami is not understood")
+        raise ValueError("cannot parse the output of whoami")
     return domain.lower()

@@ -54,7 +54,7 @@ def parse_service_name(exit_code: int, name: str) -> str:
     if exit_code == UNKNOWN_SERVICE:
         raise ValueError(f"there is no service {name}")
     if exit_code:
-        raise ValueError("sc.exe is not understood")
+        raise ValueError("cannot parse the output of sc.exe")
     return name
 
 
@@ -62,7 +62,7 @@ def parse_service_state(stdout: str, exit_code: int) -> str:
     """``active``, ``inactive``, ``activating``, ``deactivating`` or ``paused``. Raises ValueError."""
     match = _STATE.search(_require_service(stdout, exit_code))
     if not match:
-        raise ValueError("sc.exe is not understood")
+        raise ValueError("cannot parse the output of sc.exe")
     return _ACTIVE_STATES.get(match["state"], "paused")
 
 
@@ -75,7 +75,7 @@ def parse_process(stdout: str, exit_code: int) -> int:
     """Process ID of a service, 0 while it has no process. Raises ValueError."""
     rows = [match["value"] for match in _ROW.finditer(_require_service(stdout, exit_code))]
     if len(rows) < -_PID_ROW or not (rows[_PID_ROW].isascii() and rows[_PID_ROW].isdecimal()):
-        raise ValueError("sc.exe is not understood")
+        raise ValueError("cannot parse the output of sc.exe")
     return int(rows[_PID_ROW])
 
 
@@ -84,7 +84,7 @@ def _require_service(stdout: str, exit_code: int) -> str:
     if exit_code == UNKNOWN_SERVICE:
         raise ValueError("there is no such service")
     if exit_code:
-        raise ValueError("sc.exe is not understood")
+        raise ValueError("cannot parse the output of sc.exe")
     return stdout
 
 
@@ -222,6 +222,6 @@ def preshutdown_order(stdout: str, exit_code: int) -> list[str] | None:
 def failsafe_timers(stdout: str, exit_code: int) -> list[str]:
     """Sorted list of task names, as ``["nodefall-0a1b2c-cut"]``."""
     if exit_code:
-        raise ValueError("schtasks.exe is not understood")
+        raise ValueError("cannot parse the output of schtasks.exe")
     # a task with several triggers has as many rows
     return sorted({name for name in parse_task_names(stdout) if name.startswith("nodefall-")})

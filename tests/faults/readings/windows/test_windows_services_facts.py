@@ -57,13 +57,13 @@ GOOD: list[tuple[str, str, int, Any]] = [
 ]
 BAD = [
     ("kubelet-state", UNKNOWN, 1060, "no such service"),
-    ("kubelet-state", "", 0, "not understood"),
+    ("kubelet-state", "", 0, "cannot parse"),
     ("kubelet-process", UNKNOWN, 1060, "no such service"),
-    ("kubelet-process", "PID : x", 0, "not understood"),
-    ("kubelet-process", "\n  A : x\n  B : y\n", 0, "not understood"),
-    ("kubelet-process", RUNNING, 5, "not understood"),
+    ("kubelet-process", "PID : x", 0, "cannot parse"),
+    ("kubelet-process", "\n  A : x\n  B : y\n", 0, "cannot parse"),
+    ("kubelet-process", RUNNING, 5, "cannot parse"),
     ("runtime-unit", UNKNOWN, 1060, "no service containerd"),
-    ("runtime-unit", "", 5, "not understood"),
+    ("runtime-unit", "", 5, "cannot parse"),
     ("kubelet-dependencies", KEY, 0, "no value DependOnService"),
 ]
 
