@@ -20,8 +20,7 @@ from msgspec import Struct
 from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.action import FactCheck, UndoState
 from chaos.core.api_path import resource_path
-from chaos.core.field_types import NAME
-from chaos.core.moments import Moment
+from chaos.core.field_types import NAME, Moment
 from chaos.core.redaction import redact_json
 from chaos.core.store.journal_format import EntryKey, PendingUndo
 

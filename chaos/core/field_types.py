@@ -2,6 +2,7 @@
 
 Factors of deadlines are ``2`` and ``1.5x``, at least 1; versions of Kubernetes are minor ones, in ranges as
 ``>=v1.32, <v1.36``.
+Moments in stored files.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
+from msgspec import Meta
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -272,3 +274,7 @@ def _check(text: str) -> str:
 
 
 VersionRange = Annotated[str, AfterValidator(_check)]
+
+
+# Seconds since the epoch that a date can show: those of the years 1 to 9999.
+Moment = Annotated[float, Meta(ge=-62_135_596_800, le=253_402_300_799)]

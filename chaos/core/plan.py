@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from chaos.core.action import FactCheck, FailsafeTimer, Undo, UndoState
 from chaos.core.command import Command
-from chaos.core.moments import Moment
+from chaos.core.field_types import Moment
 from chaos.core.text import on_node
 
 RUN_ID = "[a-z0-9][a-z0-9-]{0,99}"  # a pattern

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from chaos.core.action import ProofStatus
-from chaos.core.moments import Moment
+from chaos.core.field_types import Moment
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
 

@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from chaos.core.action import FactCheck, Undo, UndoState
 from chaos.core.errors import NodefallError
-from chaos.core.moments import Moment
+from chaos.core.field_types import Moment
 from chaos.core.redaction import redact_json
 from chaos.core.text import on_node
 

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from chaos.core.errors import Refused, UsageError
+from chaos.core.field_types import Moment
 from chaos.core.files import make_private_directory, private_opener, read_regular
-from chaos.core.moments import Moment
 from chaos.core.redaction import redact_json
 from chaos.core.result import RunResult
 from chaos.core.store.journal import NAME as JOURNAL
