@@ -94,10 +94,6 @@ def file_keys(settings: type[BaseModel]) -> Iterator[tuple[str, ...]]:
             yield (key,)
         for part in (field.annotation, *get_args(field.annotation)):
             if part is Secret:
-                yield (key, "*", "file") if _is_mapping(field.annotation) else (key, "file")
+                yield (key, "*", "file") if (getattr(field.annotation, "__origin__", None) is dict) else (key, "file")
             elif any(isinstance(mark, _File) for mark in getattr(part, "__metadata__", ())):
                 yield (key,)
-
-
-def _is_mapping(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is dict

@@ -80,14 +80,10 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
             try:
                 is_kubeconfig = place is places[0]
                 place.node.value = (
-                    absolute_paths(place.text, folder) if is_kubeconfig else _absolute(place.text, folder)
+                    absolute_paths(place.text, folder) if is_kubeconfig else str(folder / Path(place.text).expanduser())
                 )
             except RuntimeError:
                 place.report(f"no home directory for {place.text!r}")
-
-
-def _absolute(path: str, folder: Path) -> str:
-    return str(folder / Path(path).expanduser())
 
 
 def _power_files(power: Cursor) -> Iterator[Cursor]:

@@ -29,7 +29,7 @@ def in_sequence(signals: Sequence[Signal]) -> list[Change]:
         for index, samples in _certain_order(uncertain, exact).items():
             series[index] = samples
     keyed = [
-        (sample.t, _rank(sample), index, position, sample)
+        (sample.t, 0 if math.isinf(sample.earliest) else sample.order, index, position, sample)
         for index, samples in enumerate(series)
         for position, sample in enumerate(samples)
     ]
@@ -89,10 +89,6 @@ def _blur(samples: Sequence[Sample], positions: Collection[int]) -> list[Sample]
             result.append(Sample(since, None, None, text, is_lag=sample.is_lag))
         result.append(sample.moved(sample.t, math.inf))
     return result
-
-
-def _rank(sample: Sample) -> int:
-    return 0 if math.isinf(sample.earliest) else sample.order
 
 
 def _without_idle_intervals(samples: Sequence[Sample]) -> list[Sample]:
