@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import ModuleType
 from typing import Annotated, Any, Literal, Union, get_args
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 from chaos.core.field_types import Model, Secret
-from chaos.core.installed_drivers import power_drivers, transport_drivers
+
+DEFAULT_TRANSPORT = "ssh"
+_packages: dict[str, ModuleType] = {}
+
+
+def install(transports: ModuleType, power: ModuleType) -> None:
+    """Hand in the packages of built-in drivers. They are imported when a driver, or an inventory, is first needed."""
+    _packages.update(transports=transports, power=power)
+
+
+def _package(kind: str) -> ModuleType:
+    if kind not in _packages:
+        raise RuntimeError("no drivers are handed in: import chaos.machines first")
+    return _packages[kind]
+
+
+@cache
+def transport_drivers() -> Mapping[str, Any]:
+    """Installed transport drivers (``chaos.machines.driver.TransportDriver``) by name, the default one first."""
+    from chaos.core.registry import Group, discover  # noqa: PLC0415 - slow
+
+    found = discover(_package("transports"), "DRIVER", Group.TRANSPORTS)
+    return {DEFAULT_TRANSPORT: found[DEFAULT_TRANSPORT], **found}
+
+
+@cache
+def power_drivers() -> Mapping[str, Any]:
+    """Installed power drivers (``chaos.machines.driver.PowerDriver``) by name."""
+    from chaos.core.registry import Group, discover  # noqa: PLC0415 - slow
+
+    return discover(_package("power"), "DRIVER", Group.POWER)
 
 
 class PowerSettings(Model):
@@ -61,10 +93,6 @@ def file_keys(settings: type[BaseModel]) -> Iterator[tuple[str, ...]]:
             yield (key,)
         for part in (field.annotation, *get_args(field.annotation)):
             if part is Secret:
-                yield (key, "*", "file") if _is_mapping(field.annotation) else (key, "file")
+                yield (key, "*", "file") if (getattr(field.annotation, "__origin__", None) is dict) else (key, "file")
             elif any(isinstance(mark, _File) for mark in getattr(part, "__metadata__", ())):
                 yield (key,)
-
-
-def _is_mapping(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is dict

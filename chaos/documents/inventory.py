@@ -9,10 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from chaos.core.driver import file_keys
+from chaos.core.driver import DEFAULT_TRANSPORT, file_keys, power_drivers, transport_drivers
 from chaos.core.errors import UsageError
 from chaos.core.files import absolute_paths
-from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.lab_settings import Lab
 from chaos.documents.document import open_document, read_document
@@ -81,14 +80,10 @@ def _resolve_files(root: Cursor, folder: Path) -> None:
             try:
                 is_kubeconfig = place is places[0]
                 place.node.value = (
-                    absolute_paths(place.text, folder) if is_kubeconfig else _absolute(place.text, folder)
+                    absolute_paths(place.text, folder) if is_kubeconfig else str(folder / Path(place.text).expanduser())
                 )
             except RuntimeError:
                 place.report(f"no home directory for {place.text!r}")
-
-
-def _absolute(path: str, folder: Path) -> str:
-    return str(folder / Path(path).expanduser())
 
 
 def _power_files(power: Cursor) -> Iterator[Cursor]:

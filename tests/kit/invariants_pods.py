@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from chaos.lab.apiserver.pods import untolerated
 from chaos.lab.apiserver.store import Change
-from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.apiserver.volumes import unique_name, volumes_of
 from chaos.lab.controllers.scheduler_plugins import count_intolerable_taints, node_refusal
 from chaos.lab.objects import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from chaos.lab.apiserver.tolerations import untolerated
+from chaos.lab.apiserver.pods import untolerated
 from chaos.lab.cluster import Cluster
 from chaos.lab.objects import (
     NOT_READY,

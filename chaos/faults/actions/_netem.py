@@ -34,8 +34,16 @@ from chaos.faults.actions._netem_batch import Shape, batch, delete_argv, first_f
 from chaos.faults.actions._packetfilter import addresses_within, merge_networks, parse_network
 from chaos.faults.actions._params import timer_seconds
 from chaos.faults.actions._peer_params import OTHER_ZONES, NetemParams, directions, measuring_fact, routes_fact
-from chaos.faults.actions._peers import BLACK_HOLES, NODES, addresses_of, control_plane, other_nodes, require_peers
-from chaos.faults.actions._zones import zone_addresses, zone_pod_networks
+from chaos.faults.actions._peers import (
+    BLACK_HOLES,
+    NODES,
+    addresses_of,
+    control_plane,
+    other_nodes,
+    require_peers,
+    zone_addresses,
+    zone_pod_networks,
+)
 from chaos.faults.readings.interfaces import DEFAULT
 
 # Packets that netem holds: 1000, its default, would drop at 200 ms and 5000 packets a second.

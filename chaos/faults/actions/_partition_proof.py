@@ -10,8 +10,7 @@ from chaos.core.evidence import is_number, last_reading_before, no_proof, readin
 from chaos.core.fact import FactRef
 from chaos.core.kube import Lease
 from chaos.core.timeline import Fact, Timeline, Version
-from chaos.faults.actions._peer_params import OTHER_ZONES, peer_limits
-from chaos.faults.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
+from chaos.faults.actions._peer_params import OTHER_ZONES, hit_peer, own_zone_peer, peer_limits, pings_before
 
 _PROBE_TIMEOUT = 3.0  # seconds; see the fact api-reachable
 _MIN_RENEWALS = 2

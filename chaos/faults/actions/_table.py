@@ -26,8 +26,7 @@ from chaos.core.node_mark import Tag
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import TABLE, BlockRule, merge_networks, ruleset
 from chaos.faults.actions._peer_params import OTHER_ZONES
-from chaos.faults.actions._peers import control_plane, node_networks, own_networks
-from chaos.faults.actions._zones import zone_networks
+from chaos.faults.actions._peers import control_plane, node_networks, own_networks, zone_networks
 
 TABLE_FACTS = ("nft", "ssh-peer", "nft-rules")
 _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())

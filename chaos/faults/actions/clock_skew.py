@@ -30,8 +30,8 @@ from chaos.core.evidence import is_number, no_proof, readings_after
 from chaos.core.field_types import DurationText, Model
 from chaos.core.node_mark import Tag, UnitName
 from chaos.core.timeline import Timeline
-from chaos.faults.readings.clocks import BOOT_TIME_SCRIPT, MARK_FILE
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED
+from chaos.faults.readings.machine import BOOT_TIME_SCRIPT, MARK_FILE
 
 _MAX_SECONDS = 600.0
 _SET_SCRIPT = (

@@ -13,9 +13,8 @@ from chaos.core.fact import FactRef
 from chaos.core.timeline import Timeline
 from chaos.faults.actions._packetfilter import BlockRule
 from chaos.faults.actions._params import RulesEnd, timer_seconds
-from chaos.faults.actions._peer_params import PeerParams, peer_limits
+from chaos.faults.actions._peer_params import PeerParams, hit_peer, own_zone_peer, peer_limits, pings_before
 from chaos.faults.actions._peers import BLACK_HOLES, NODES
-from chaos.faults.actions._pinged_peer import hit_peer, own_zone_peer, pings_before
 from chaos.faults.actions._table import (
     TABLE_FACTS,
     TableState,

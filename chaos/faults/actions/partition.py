@@ -17,9 +17,8 @@ from chaos.faults.actions._packetfilter import BlockRule, Network
 from chaos.faults.actions._params import RulesEnd, timer_seconds
 from chaos.faults.actions._partition_proof import blocks_api, check_partitioned, pings_fact
 from chaos.faults.actions._peer_params import FROM, OTHER_ZONES
-from chaos.faults.actions._peers import BLACK_HOLES, NODES, capture_reachability
+from chaos.faults.actions._peers import BLACK_HOLES, NODES, capture_reachability, servers_are_in_other_zones
 from chaos.faults.actions._table import TABLE_FACTS, TableState, block_rules, load_table, require_clean_table
-from chaos.faults.actions._zones import servers_are_in_other_zones
 
 
 class Params(Model):

@@ -6,7 +6,7 @@ import re
 
 from chaos.core.command import HostCommand
 from chaos.core.fact import Known, host_fact, lines
-from chaos.faults.readings._mounts import MOUNT
+from chaos.faults.readings.disks import MOUNT
 
 # client-go, util/certificate/certificate_store.go: a symbolic link to the file of the last rotation, which has the
 # certificate and its private key.

@@ -10,7 +10,9 @@ from pydantic import Field
 from chaos.core.command import HostCommand
 from chaos.core.fact import FactRef, Known, host_fact, lines
 from chaos.core.field_types import DISK_UNIT, DiskUnit, Model, MountPath
-from chaos.faults.readings._mounts import MOUNT
+
+MOUNT = r"\d+ \d+ \d+:\d+ [^\n]* - \S+ [^\n]*"  # proc_pid_mountinfo(5)
+
 
 KUBELET_ROOT = "/var/lib/kubelet"
 

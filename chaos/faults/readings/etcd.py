@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.core.command import HostCommand
 from chaos.core.fact import host_fact, lines
-from chaos.faults.readings._mounts import MOUNT
+from chaos.faults.readings.disks import MOUNT
 
 MANIFEST = "/etc/kubernetes/manifests/etcd.yaml"
 NAMESPACE, CONTAINER = "kube-system", "etcd"

@@ -1,21 +1,46 @@
-"""Peers of the host: routes to them, and pings."""
+"""Peers of the host: routes to them, and pings.
+
+Addresses and zones of Node objects, for facts that need them.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from chaos.core.api_fact import PseudoFact, field, labels_fact
+from chaos.core.api_fact import PseudoFact, field, labels_fact, object_fact
 from chaos.core.command import HostCommand
 from chaos.core.fact import FactRef, Known, host_fact
 from chaos.core.field_types import Model
 from chaos.core.labels import ZONE_LABEL
-from chaos.faults.readings._nodes import NODES, in_other_zones, label_of, node_addresses
 from chaos.faults.readings.interfaces import json_rows
+
+NODES = object_fact("/api/v1/nodes", "/items")
+
+
+def node_addresses(nodes: Any) -> list[str]:
+    """Internal and external addresses of Nodes."""
+    return [
+        address["address"]
+        for node in nodes or ()
+        for address in node.get("status", {}).get("addresses") or ()
+        if address["type"] in ("InternalIP", "ExternalIP")
+    ]
+
+
+def label_of(node: Any, key: str) -> str:
+    """Value of a label of a Node, "" without it."""
+    return str((field(node, "/metadata/labels") or {}).get(key) or "")
+
+
+def in_other_zones(nodes: Iterable[dict[str, Any]], zone: str) -> list[dict[str, Any]]:
+    """Those of the Nodes that are in a zone, and in another one than ``zone``."""
+    return [node for node in nodes if label_of(node, ZONE_LABEL) not in ("", zone)]
+
 
 _OWN_ZONE, _OWN_NAME = labels_fact((ZONE_LABEL,)), str(PseudoFact.NODE_NAME)
 _PEERS = ("server-addresses", "api-peers", NODES)

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.lab.apiserver.admission_metadata import check_new
-from chaos.lab.apiserver.admission_nodes import admit_node
+from chaos.lab.apiserver.admission_metadata import admit_node, check_new
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.objects import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
 from chaos.lab.rules.control_plane import ApiServerRules

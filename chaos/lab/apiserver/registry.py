@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chaos.lab.apiserver.admission import InvalidError, PodAdmission, admit, check_budget
-from chaos.lab.apiserver.admission_metadata import check_update, drop_empty_maps
-from chaos.lab.apiserver.admission_nodes import make_room
+from chaos.lab.apiserver.admission_metadata import check_update, drop_empty_maps, make_room
 from chaos.lab.apiserver.admission_others import (
     STORAGE,
     STORED,

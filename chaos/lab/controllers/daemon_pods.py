@@ -13,8 +13,8 @@ from math import ceil
 from typing import NamedTuple
 
 from chaos.lab.apiserver.index import Key
+from chaos.lab.apiserver.pods import DEFAULT, untolerated
 from chaos.lab.apiserver.store import Change
-from chaos.lab.apiserver.tolerations import DEFAULT, untolerated
 from chaos.lab.controllers.workload import revision_of
 from chaos.lab.objects import (
     Object,

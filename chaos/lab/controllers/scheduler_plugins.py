@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 
+from chaos.lab.apiserver.pods import untolerated
 from chaos.lab.apiserver.store import Store
-from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.apiserver.volumes import (
     SELECTED_NODE,
     claims_used_by,

@@ -66,7 +66,7 @@ class StatefulSets(WorkloadController):
             return  # the namespace is being terminated
         named = {name_of(item): item for item in self._revisions.all(owner)}
         current = named.get(owner["status"].get("currentRevision", ""), update)
-        pods = {_ordinal(pod): pod for pod in self._list_owned(owner)}
+        pods = {int(name_of(pod).rsplit("-", 1)[1]): pod for pod in self._list_owned(owner)}
         for ordinal, pod in pods.items():
             sync_claim_owners(self._store, owner, ordinal, pod)
         if self._process_replicas(owner, pods, current, update):
@@ -177,10 +177,6 @@ class StatefulSets(WorkloadController):
         optional = {"readyReplicas": len(ready), "updatedReplicas": updated}
         optional["currentReplicas"] = revisions.count(current)
         self._write_status(owner, status | {key: value for key, value in optional.items() if value})
-
-
-def _ordinal(pod: Object) -> int:
-    return int(name_of(pod).rsplit("-", 1)[1])
 
 
 def _partition(owner: Object) -> int:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from chaos.lab.apiserver.deletion import is_protected
 from chaos.lab.apiserver.events import Recorder
-from chaos.lab.apiserver.pods import observed_generation
+from chaos.lab.apiserver.pods import DEFAULT, observed_generation, tolerates
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change, ConflictError, NotFoundError
-from chaos.lab.apiserver.tolerations import DEFAULT, tolerates
 from chaos.lab.controllers.workload import WorkQueue
 from chaos.lab.objects import Object, name_of, namespace_of, node_of, set_condition, taints_of, uid_of
 from chaos.lab.rules import TolerationRules

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chaos.lab.apiserver.tolerations import untolerated
+from chaos.lab.apiserver.pods import untolerated
 from chaos.lab.objects import (
     NOT_READY,
     UNREACHABLE,

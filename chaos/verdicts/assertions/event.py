@@ -12,7 +12,7 @@ from chaos.core.field_types import Model
 from chaos.core.kube import Event, ObjectReference
 from chaos.core.signal import Subject, SubjectSet
 from chaos.core.timeline import Entry, Timeline
-from chaos.verdicts.judge.happenings import Happening, count_signal
+from chaos.verdicts.judge.sequence import Happening, count_signal
 from chaos.verdicts.judge.signals import Pattern, mask_unwatched, matches
 
 

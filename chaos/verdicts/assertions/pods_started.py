@@ -14,8 +14,8 @@ from chaos.core.kube import ContainerStatus, Pod, full_name
 from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import History
 from chaos.verdicts.judge.clocks import Bounds, Lists, moment_of, narrowed, seconds_ahead
-from chaos.verdicts.judge.happenings import Happening, count_signal
 from chaos.verdicts.judge.pods import node_of
+from chaos.verdicts.judge.sequence import Happening, count_signal
 from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods, version_moments, watched_since
 
 _STATUS_SYNC = 15.0  # seconds: in the worst case, a kubelet reports the start of a container after 10 s

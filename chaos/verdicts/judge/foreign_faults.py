@@ -24,7 +24,7 @@ from chaos.core.registry import PluginRegistry
 from chaos.core.result import ForeignFault
 from chaos.core.time_bounds import source_time
 from chaos.core.timeline import Fact, History, Timeline, Version
-from chaos.verdicts.judge.foreign_case import (
+from chaos.verdicts.judge.foreign_effect import (
     Case,
     ForeignKind,
     component,

@@ -9,7 +9,7 @@ from chaos.core.kube import Node, NodeInfo, node_condition
 from chaos.core.labels import CONTROL_PLANE_LABELS, FIELD_MANAGER
 from chaos.core.result import ForeignFault
 from chaos.core.timeline import History, Version
-from chaos.verdicts.judge.foreign_case import (
+from chaos.verdicts.judge.foreign_effect import (
     Case,
     ForeignKind,
     component,

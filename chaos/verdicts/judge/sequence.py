@@ -3,6 +3,7 @@
 Changes that are versions of the store are in the order of their resourceVersions, whatever their times: a change is
 not later than what came after it, and not earlier than what came before. Where it is not known whether a change or
 another came first, the signal is unknown for the time of both.
+Happenings that are counted since a moment: each was at some moment of an interval, and so was that one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from chaos.core.signal import Sample, Signal
 
@@ -27,7 +29,7 @@ def in_sequence(signals: Sequence[Signal]) -> list[Change]:
         for index, samples in _certain_order(uncertain, exact).items():
             series[index] = samples
     keyed = [
-        (sample.t, _rank(sample), index, position, sample)
+        (sample.t, 0 if math.isinf(sample.earliest) else sample.order, index, position, sample)
         for index, samples in enumerate(series)
         for position, sample in enumerate(samples)
     ]
@@ -87,10 +89,6 @@ def _blur(samples: Sequence[Sample], positions: Collection[int]) -> list[Sample]
             result.append(Sample(since, None, None, text, is_lag=sample.is_lag))
         result.append(sample.moved(sample.t, math.inf))
     return result
-
-
-def _rank(sample: Sample) -> int:
-    return 0 if math.isinf(sample.earliest) else sample.order
 
 
 def _without_idle_intervals(samples: Sequence[Sample]) -> list[Sample]:
@@ -195,3 +193,50 @@ def _exact_changes(samples: Sequence[Sample]) -> Iterator[float]:
         if sample.earliest >= sample.t and (before is None or before.value is not sample.value):
             yield sample.t
         before = sample
+
+
+Moments = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that happened ``number`` times, in (``lo``, ``hi``], or perhaps did; entry ``seq`` shows it."""
+
+    lo: float
+    hi: float
+    seq: int
+    text: str
+    number: int = 1
+    order: int = 0
+    is_certain: bool = True
+
+    def is_since(self, since: Moments) -> bool | None:
+        """Whether it happened after some moment in ``since``; None if it may have been on either side."""
+        if self.hi <= since[0]:
+            return False
+        if not self.is_certain:
+            return None
+        is_after = self.lo >= since[1] or (self.lo == self.hi and self.hi > since[1])
+        return True if is_after else None
+
+
+def count_signal(found: Iterable[Happening], since: Moments, least: int, most: int | None, none: str) -> Signal:
+    """Signal of whether the number of happenings since then is in the range. ``none``: the text before the first."""
+    limit = math.inf if most is None else most
+    samples = [Sample(-math.inf, least == 0, None, none)]
+    certain = possible = 0
+    for happening in sorted(found, key=lambda each: (each.hi, each.seq)):
+        is_since = happening.is_since(since)
+        if is_since is False:
+            continue
+        certain, possible = certain + happening.number * bool(is_since), possible + happening.number
+        value: bool | None = None
+        if least <= certain and possible <= limit:
+            value = True
+        elif possible < least or certain > limit:
+            value = False
+        number = f"{certain}" if certain == possible else f"{certain} to {possible}"
+        lo = happening.lo if happening.lo < happening.hi else math.inf
+        text = f"{number} observed, the last {happening.text}"
+        samples.append(Sample(happening.hi, value, happening.seq, text, max(lo, since[0]), happening.order))
+    return Signal(tuple(samples))

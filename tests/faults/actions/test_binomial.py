@@ -7,7 +7,7 @@ from math import comb
 
 import pytest
 
-from chaos.faults.actions._binomial import at_least, at_most, too_few, too_many
+from chaos.faults.actions._netem_proof import at_least, at_most, too_few, too_many
 
 
 def exact(hit: int, sent: int, share: Fraction) -> float:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chaos.core.action import Target
 from chaos.core.errors import Unsupported
-from chaos.faults.actions._zones import servers_are_in_other_zones, zone_addresses
+from chaos.faults.actions._peers import servers_are_in_other_zones, zone_addresses
 from tests.kit.actionkit import ACTIONS, describe, prepare
 
 ZONES = {"from": "other-zones"}

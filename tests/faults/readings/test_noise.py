@@ -23,7 +23,7 @@ from chaos.core.command import HostCommand
 from chaos.core.fact import SECONDS_SINCE_READ, FactRef, HostFact, find_fact
 from chaos.core.labels import ZONE_LABEL
 from chaos.core.registry import discover
-from chaos.faults.readings._nodes import NODES
+from chaos.faults.readings.pings import NODES
 from chaos.lab.http.resources import RESOURCES
 from chaos.machines.windows_command_line import process_command_line
 from tests.kit.lab_host import EtcdLab

@@ -15,8 +15,8 @@ import pytest
 
 from chaos.lab.apiserver.deletion import EvictionRefused
 from chaos.lab.apiserver.events import Recorder
+from chaos.lab.apiserver.pods import untolerated
 from chaos.lab.apiserver.store import Change, NotFoundError, Store
-from chaos.lab.apiserver.tolerations import untolerated
 from chaos.lab.cluster import Cluster
 from chaos.lab.controllers.daemon_pods import EligibilityCache
 from chaos.lab.controllers.workload import OwnerIndex, PodCounts, revision_of

@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from chaos.lab.apiserver.tolerations import tolerates
+from chaos.lab.apiserver.pods import tolerates
 from chaos.lab.controllers.disruption import expected_pod_counts
 from chaos.lab.controllers.node_state import Limiter, zone_rate, zone_state
 from chaos.lab.controllers.taint_eviction import toleration_seconds

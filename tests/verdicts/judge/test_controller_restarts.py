@@ -8,7 +8,7 @@ import pytest
 
 from chaos.core.result import RunResult
 from chaos.verdicts.judge.context import Options
-from chaos.verdicts.judge.foreign_case import ForeignKind
+from chaos.verdicts.judge.foreign_effect import ForeignKind
 from chaos.verdicts.judge.foreign_faults import foreign_faults
 from chaos.verdicts.judge.judge import judge
 from tests.kit.node_versions import node

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from chaos.engine.observations import ClusterObservations, HostObservations, Need
 from chaos.engine.preflight.check import Diagnosis, check, host_check, ok, refusal
 from chaos.faults.readings.certificates import EXPIRED_FILE
-from chaos.faults.readings.clocks import MARK_FILE
 from chaos.faults.readings.etcd import MANIFEST
 from chaos.faults.readings.interfaces import IFB, ROOT
+from chaos.faults.readings.machine import MARK_FILE
 
 
 @host_check(

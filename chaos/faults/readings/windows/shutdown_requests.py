@@ -17,7 +17,7 @@ from chaos.core.field_types import Model
 from chaos.core.node_mark import Tag
 from chaos.core.windows import powershell
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
-from chaos.faults.readings.windows._events import (
+from chaos.faults.readings.windows.restarts import (
     EVENTS,
     KERNEL_GENERAL,
     USER32,

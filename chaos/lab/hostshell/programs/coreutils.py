@@ -13,7 +13,6 @@ from itertools import takewhile
 
 from chaos.lab.hostshell.process import Process, Program
 from chaos.lab.hostshell.programs.containers import SOCKET
-from chaos.lab.hostshell.programs.cpu import TICKS
 from chaos.lab.hostshell.programs.files import read_file
 from chaos.lab.hostshell.shell import Shell, execute, find_program
 
@@ -132,14 +131,6 @@ async def identity(process: Process, argv: list[str]) -> int:
     answers = {"-u": str(number), "-g": str(number), "-un": process.user}
     everything = f"uid={number}({process.user}) gid={number}({process.user}) groups={number}({process.user})"
     process.out(answers.get(" ".join(argv[1:]), everything) + "\n")
-    return 0
-
-
-async def getconf(process: Process, argv: list[str]) -> int:
-    """``getconf CLK_TCK``."""
-    if argv[1:] != ["CLK_TCK"]:
-        return process.fail(f"getconf: Unrecognized variable '{' '.join(argv[1:])}'")
-    process.out(f"{TICKS}\n")
     return 0
 
 
@@ -271,7 +262,6 @@ PROGRAMS: dict[str, Program] = {
     "date": date,
     "echo": echo,
     "false": fail,
-    "getconf": getconf,
     "grep": grep,
     "hostname": hostname,
     "id": identity,

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from chaos.lab.apiserver.admission import qos_class
 from chaos.lab.apiserver.deletion import is_protected
-from chaos.lab.apiserver.tolerations import untolerated
+from chaos.lab.apiserver.pods import untolerated
 from chaos.lab.node.kubelet.pod_worker import CAPACITY, ResourceRequests, Worker
 from chaos.lab.node.kubelet.process import Process
 from chaos.lab.objects import (

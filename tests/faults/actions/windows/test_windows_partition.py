@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chaos.core.action import Target
 from chaos.core.encoded_script import read_script
 from chaos.core.errors import Unsupported
-from chaos.faults.readings.windows.firewall import find_rules
+from chaos.faults.readings.windows.network import find_rules
 from chaos.lab.windows.firewall import FirewallRule
 from chaos.lab.winshell.process import WinProcess
 from chaos.lab.winshell.programs import PROGRAMS

@@ -15,7 +15,7 @@ from chaos.core.fact import find_fact
 from chaos.core.windows import system_program
 from chaos.engine.registry import load_windows_facts
 from chaos.faults.readings.logind import NO_SHUTDOWN_SCHEDULED, NOT_PREPARING
-from chaos.faults.readings.windows._events import parse_events, query_events
+from chaos.faults.readings.windows.restarts import parse_events, query_events
 from chaos.faults.readings.windows.shutdown_requests import NEWEST_REQUESTS, abort_own_words
 from chaos.lab.winshell.process import WinProcess
 from chaos.lab.winshell.programs import PROGRAMS
