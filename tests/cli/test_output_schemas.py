@@ -15,10 +15,10 @@ import pytest
 
 from chaos.cli.reference.commands import OUTPUTS
 from chaos.cli.reference.output_schemas import output_schema
-from chaos.core.action import FactCheck, Undo, UndoStep
+from chaos.core.action import FactCheck, FailsafeTimer, Undo, UndoStep
 from chaos.core.command import HostCommand
 from chaos.core.moments import MOMENT_KEYS, RFC3339
-from chaos.core.plan import Plan, plan_document
+from chaos.core.plan import Plan, PlannedStep, PlannedTarget, plan_document
 from chaos.core.store.journal import NAME, Journal
 from chaos.core.store.journal_format import AcceptedMachine
 from chaos.rehearsal.forecast.document import Rehearsal, Victims, render_json, summarize
@@ -34,8 +34,15 @@ from tests.kit.consumed_runs import consumed_runs
 from tests.kit.recorded_days import hostile_view
 from tests.kit.reported_runs import load
 
-DATA = Path(__file__).parents[1] / "core" / "data" / "0.1.0"
 CHECK = FactCheck("machine", "on")
+UNDO = Undo((UndoStep(HostCommand(("systemctl", "start", "kubelet.service"))),), (CHECK,))
+TIMER = FailsafeTimer("nodefall-x", 900.0, ("systemctl", "start", "kubelet.service"))
+STEP = PlannedStep(
+    "stop", "kubelet-stop", "n1", {"in": "60s"}, {"unit": "kubelet", "until": 5.0},
+    (HostCommand(("systemctl", "stop", "kubelet.service")),), UNDO, ("stopped",), (CHECK,), TIMER,
+)  # fmt: skip
+TARGET = PlannedTarget("victim", "n1", "uid", "boot 1")
+PLAN = Plan("x-1a2b3c", "x", "hash", "uid", 1_795_232_133.25, 7, (TARGET,), (STEP,), facts={"n1": {"machine": "on"}})
 
 
 def outputs(kind: str, folder: Path) -> Iterator[dict[str, Any]]:
@@ -43,8 +50,7 @@ def outputs(kind: str, folder: Path) -> Iterator[dict[str, Any]]:
     if kind == "result":
         yield from (json.loads(json_.render(*made)) for made in consumed_runs().values())
     elif kind == "plan":
-        plan = msgspec.json.decode((DATA / "plan.json").read_bytes(), type=Plan)
-        yield json.loads(json.dumps(plan_document(plan)))
+        yield json.loads(msgspec.json.encode(plan_document(PLAN)))
     elif kind == "journal":
         with Journal(folder) as journal:
             entry = journal.record_intent("cut", "partition", "n1", Undo((UndoStep(HostCommand(("true",))),)), 1.0)
@@ -116,3 +122,9 @@ def test_the_command_prints_each() -> None:
         done = command("schema", kind)
         assert (done.returncode, json.loads(done.stdout)) == (0, json.loads(json.dumps(output_schema(kind))))
     assert command("schema", "result", "--catalog").returncode == 64
+
+
+def test_what_an_undo_needs_stays_as_the_action_wrote_it() -> None:
+    document = plan_document(PLAN)
+    assert msgspec.convert(document, Plan) == PLAN
+    assert document["steps"][0]["undo_state"] == STEP.undo_state
