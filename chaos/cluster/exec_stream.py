@@ -10,6 +10,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -162,6 +163,23 @@ def exec_path(pod_path: str, argv: Sequence[str], container: str) -> str:
     return f"{pod_path}/exec?{urlencode(query)}"
 
 
+class _Until:
+    """A socket whose reads end at a deadline together: a node may send its part of the answer byte by byte."""
+
+    def __init__(self, sock: Any, seconds: float) -> None:
+        self._sock, self._deadline = sock, time.monotonic() + seconds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+    def recv(self, size: int) -> bytes:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no answer in time")
+        self._sock.settimeout(left)
+        return bytes(self._sock.recv(size))
+
+
 def open_exec(pool: Pool, url: str, headers: Headers, timeout: float) -> ExecStream:
     """Connect within ``timeout`` wall seconds, over a new connection like those of the pool.
 
@@ -174,9 +192,10 @@ def open_exec(pool: Pool, url: str, headers: Headers, timeout: float) -> ExecStr
     origin = f"{parts.scheme}://{parts.netloc}"
     connection: Any = WebSocket(skip_utf8_validation=True)
     try:
+        sock = open_socket(pool, url, timeout)
         connection.connect(
             url.replace("http", "ws", 1),
-            socket=open_socket(pool, url, timeout),
+            socket=_Until(sock, timeout),
             header=[f"{name}: {value}" for name, value in headers],
             subprotocols=[V5, V4],
             timeout=timeout,
@@ -184,6 +203,7 @@ def open_exec(pool: Pool, url: str, headers: Headers, timeout: float) -> ExecStr
         )
         _check_protocol(connection)
         _bound_messages(connection)
+        connection.sock = sock
         connection.settimeout(_FRAME_TIMEOUT)
     except WebSocketBadStatusException as error:
         connection.shutdown()

@@ -11,6 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -358,6 +359,34 @@ def test_a_watch_through_a_proxy_ends_when_it_is_to(scheme: str, tmp_path: Path,
                 next(chunks)
             assert time.monotonic() - begin < 5
         timer.join()
+
+
+def test_an_answer_to_exec_that_comes_byte_by_byte_is_not_awaited(tmp_path: Path, server: Recorder) -> None:
+    """A kubelet writes the headers of the answer."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+
+    def dribble(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with suppress(OSError), tls.wrap_socket(connection, server_side=True) as stream:
+            stream.recv(4096)
+            stream.sendall(b"HTTP/1.1 101 Switching Protocols\r\nX: ")
+            while not over.wait(0.2):
+                stream.sendall(b"x")
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=dribble, args=(listener,))
+        thread.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        api, begin = client(tmp_path, server, {"token": SECRET}, server=url), time.monotonic()
+        try:
+            with pytest.raises(KubeUnreachable, match=r"no answer in time|no connection for exec|timed out"):
+                api.exec("/api/v1/namespaces/d/pods/p", ["true"], "c", 1.5)
+            assert time.monotonic() - begin < 8
+        finally:
+            over.set()
+            thread.join()
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5", "https"])
