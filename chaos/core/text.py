@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 
@@ -78,6 +79,16 @@ def _escape_character(character: str) -> str:
 def on_node(what: str, node: str) -> str:
     """``power-off on worker-2``; ``what`` alone if there is no node."""
     return f"{what} on {node}" if node else what
+
+
+def shell_word(value: object) -> str:
+    """``value`` as one word in bash, zsh, dash and fish.
+
+    Zsh takes a leading ``=`` for the path of a program, and fish a backslash in single quotes for an escape.
+    """
+    text = str(value)
+    word = f"'{text}'" if text.startswith("=") and text == shlex.quote(text) else shlex.quote(text)
+    return word.replace("\\", "'\"\\\\\"'")
 
 
 def count_of(number: int, noun: str) -> str:

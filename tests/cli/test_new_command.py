@@ -111,7 +111,7 @@ def test_the_command_writes_a_valid_experiment_and_prints_what_is_next(
     monkeypatch.chdir(tmp_path)
     code, out, err = nodefall("new", "Shop Test.yaml", "--action", "poweroff", "--expect", "pods-rescheduled")
     assert (code, err) == (0, "")
-    assert "next:\n  nodefall validate Shop Test.yaml\n" in out
+    assert "next:\n  nodefall validate 'Shop Test.yaml'\n" in out
     assert {path.name for path in tmp_path.iterdir()} == {
         "Shop Test.yaml", "shop-test-workload.yaml", "nodefall.schema.json"
     }  # fmt: skip

@@ -24,6 +24,7 @@ from chaos.core.plan import Plan
 from chaos.core.result import RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.journal import read_entries
+from chaos.core.text import shell_word
 from chaos.core.verdict import Status
 from chaos.engine.connection import lock_namespace
 from chaos.engine.stop import Interrupted, StopRequest
@@ -238,7 +239,9 @@ def _undo(session: DaySession, run: DayRun, directory: Path) -> None:
         )
     if undone.pending or undone.rejected:
         steps = [each.step for each in undone.pending] + [f"{r.entry.step} ({r.why})" for r in undone.rejected]
-        raise UndoPending(f"{run.key} has a pending undo: {', '.join(steps)}", hint=f"run nodefall undo {directory}")
+        raise UndoPending(
+            f"{run.key} has a pending undo: {', '.join(steps)}", hint=f"run nodefall undo {shell_word(directory)}"
+        )
 
 
 def _stored_result(directory: Path) -> RunResult | None:

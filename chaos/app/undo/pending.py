@@ -22,7 +22,7 @@ from chaos.core.result import PendingUndoFinding, Source
 from chaos.core.store.journal import read_pending
 from chaos.core.store.journal_format import PendingUndo
 from chaos.core.store.run_history import LocalRun, local_runs
-from chaos.core.text import on_node
+from chaos.core.text import on_node, shell_word
 from chaos.engine.connection import ClusterConnection, cluster_identity, lock_namespace
 from chaos.engine.observations import ClusterObservations
 
@@ -74,11 +74,14 @@ class UndoSources:
         return any(step == mark.mark.step and node in ("", mark.node) for step, node in pending)
 
     def _of_journal(self, run: LocalRun) -> PendingUndoFinding:
-        hint = f"run nodefall undo {_quote(run.directory)}"
+        hint = f"run nodefall undo {shell_word(run.directory)}"
         return PendingUndoFinding(run.run, Source.JOURNAL, describe_entries(run.pending), hint)
 
     def _of_damaged_journal(self, run: LocalRun) -> PendingUndoFinding:
-        directory, away = _quote(run.directory), f"move {_quote(run.directory)} out of {_quote(self.reports)}"
+        directory, away = (
+            shell_word(run.directory),
+            f"move {shell_word(run.directory)} out of {shell_word(self.reports)}",
+        )
         if not run.run:
             what = describe_entries(run.pending) or f"unknown: {run.error}"
             by_hand = (
@@ -99,7 +102,7 @@ class UndoSources:
         what = f"{describe_entries(run.entries)}{f' (by {identity.holder})' if identity.holder else ''}"
         hint = f"run nodefall undo {identity.run} --inventory FILE"
         if any(each.run == identity.run for each in self.local):  # `undo RUN` would read only that journal
-            hint += f" --reports {_quote(self.reports.with_name(f'{self.reports.name}-undo'))}"
+            hint += f" --reports {shell_word(self.reports.with_name(f'{self.reports.name}-undo'))}"
         return PendingUndoFinding(identity.run, Source.CLUSTER, what, hint)
 
     def _of_damaged_copy(self, run: PendingRun) -> PendingUndoFinding:
@@ -193,10 +196,6 @@ def describe_entries(entries: Iterable[PendingUndo | ReplicaEntry]) -> str:
     return ", ".join(steps[:_SHOWN_STEPS]) + more
 
 
-def _quote(path: Path) -> str:
-    return shlex.quote(str(path))
-
-
 @contextmanager
 def guard_pending_undo(directory: Path) -> Iterator[None]:
     """Turn errors and interruptions into UndoPending if the journal in ``directory`` has a pending undo."""
@@ -207,7 +206,7 @@ def guard_pending_undo(directory: Path) -> Iterator[None]:
         if not pending:
             raise
         logger.error("failed with a pending undo: %s", pending, exc_info=error)  # noqa: TRY400 - also for interruptions
-        hint = f"nodefall undo {directory}"
+        hint = f"nodefall undo {shell_word(directory)}"
         if isinstance(error, NodefallError):
             reason, hint = error.message, f"{error.hint + '; then' if error.hint else 'run'}: {hint}"
         else:

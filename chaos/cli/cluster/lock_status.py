@@ -28,6 +28,7 @@ from chaos.core.files import read_regular
 from chaos.core.inventory import Inventory
 from chaos.core.labels import RUN_LABEL
 from chaos.core.store import run_directory
+from chaos.core.text import shell_word
 from chaos.engine.connection import ClusterConnection, lock_namespace
 from chaos.reports.live.access import Address, parse_address
 from chaos.reports.live.feed import LiveFeed
@@ -178,7 +179,8 @@ def _watch_run(directory: Path, address: Address) -> int:
     if not is_going_on(directory):
         raise UsageError(
             f"the run {directory} does not go on here",
-            hint=f"nodefall report {directory} --open shows a finished one; --inventory a run of another machine",
+            hint=f"nodefall report {shell_word(directory)} --open shows a finished one; "
+            "--inventory a run of another machine",
         )
     watched = open_watched(directory)
     spec, cluster = watched.experiment.spec, watched.inventory.metadata.name

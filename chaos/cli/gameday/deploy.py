@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from chaos.app.day.deploy_needs import programs_of
 from chaos.app.day.document import LoadedGameDay, load_game_day
 from chaos.cli.gameday.run import day_inventory
 from chaos.core.errors import Exit, UsageError
+from chaos.core.text import shell_word
 from chaos.documents.inventory import load_inventory
 from chaos.documents.yaml_text import dump
 from chaos.gameday.deploy.deployment import Deployment, Storage
@@ -131,9 +131,9 @@ def _workload_secrets(day: LoadedGameDay) -> list[str]:
 
 def _secret_option(source: SecretSource) -> str:
     """An option of ``kubectl create secret``. No shell expands ``~`` behind an equals sign, but all expand $HOME."""
-    key = shlex.quote(source.key)
+    key = shell_word(source.key)
     if not source.file:
         return f'--from-literal={key}="${key}"' if _VARIABLE.fullmatch(key) else f"--from-file={key}=FILE"
     home, slash, rest = source.file.partition("/")
-    path = f'"$HOME"/{shlex.quote(rest)}' if home == "~" and slash else shlex.quote(source.file)
+    path = f'"$HOME"/{shell_word(rest)}' if home == "~" and slash else shell_word(source.file)
     return f"--from-file={key}={path}"

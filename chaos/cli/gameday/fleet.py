@@ -35,7 +35,7 @@ from chaos.cli.lazy import is_verbose, refuse_with_fleet, seconds_of
 from chaos.cli.output import can_redraw, confirm_name, echo, echo_progress, to_json, write
 from chaos.core.errors import Exit, NodefallError, UsageError
 from chaos.core.store import day_directory
-from chaos.core.text import escape_for_encoding, printable
+from chaos.core.text import escape_for_encoding, printable, shell_word
 from chaos.engine.stop import Interrupted
 from chaos.gameday.fleet_state import Observation, fleet_exit_code
 from chaos.gameday.state import DayState, RunStatus, describe
@@ -135,7 +135,7 @@ def run_and_show(options: FleetOptions) -> int:
             ended = run_fleet(request)
         except Interrupted as error:
             text = "the Jobs go on by themselves, and the same command goes on watching; to stop them:"
-            echo(f"interrupted by {error}: {text} nodefall gameday halt --fleet {options.fleet}", err=True)
+            echo(f"interrupted by {error}: {text} nodefall gameday halt --fleet {shell_word(options.fleet)}", err=True)
             return 128 + error.signum
     seen = {row.name: (row.assessment, row.observation) for row in ended.rows}
     _report(fleet, ended.state, seen, options.reports)
@@ -168,7 +168,7 @@ def resume_all(path: Path, by: str, reason: str) -> int:
     if problems:
         echo("the fleet stays halted: run the same command again to continue", err=True)
         return int(Exit.INCONCLUSIVE)
-    echo(f"nodefall gameday run --fleet {path} goes on with it", err=True)
+    echo(f"nodefall gameday run --fleet {shell_word(path)} goes on with it", err=True)
     return int(Exit.HELD)
 
 
@@ -183,7 +183,8 @@ def _begun(fleet: LoadedFleet) -> tuple[DayState, Seen]:
     view: FleetView = view_fleet(fleet)
     if view.state is None:
         raise UsageError(
-            f"the fleet {fleet.document.metadata.name} has not begun", hint=f"nodefall gameday run --fleet {fleet.path}"
+            f"the fleet {fleet.document.metadata.name} has not begun",
+            hint=f"nodefall gameday run --fleet {shell_word(fleet.path)}",
         )
     return view.state, view.clusters
 

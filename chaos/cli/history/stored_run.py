@@ -20,7 +20,7 @@ from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.run_directory import RESULT, load
 from chaos.core.store.run_history import read_run
-from chaos.core.text import printable
+from chaos.core.text import printable, shell_word
 from chaos.reports.run.outline import unnoticed_text
 from chaos.reports.run.renderer import load_renderers
 from chaos.reports.run.summary import summary
@@ -105,7 +105,7 @@ def render_report(run: str, format_: str | None, out: Path | None, reports: Path
     if not (directory / run_directory.RESULT).exists():
         raise UsageError(
             f"the run {directory} has no result: it was killed, or is still active",
-            hint=f"nodefall undo {directory}, then nodefall judge {directory} {directory / run_directory.EXPERIMENT}",
+            hint=_finish(directory),
         )
     result = run_directory.load_result(directory)
     recording = read_recording(directory / run_directory.RECORDING) if run_directory.has_begun(directory) else ()
@@ -152,8 +152,13 @@ def _require_result(run: StoredRun) -> RunResult:
         raise UsageError(f"the run {directory} has no result yet: it is going on", hint="wait for its end")
     if run.state is RunState.DAMAGED:
         raise UsageError(f"the run {directory} is damaged: {run.problem}")
-    hint = f"nodefall undo {directory}, then nodefall judge {directory} {directory / 'experiment.yaml'}"
-    raise UsageError(f"the run {directory} has no result: it was killed, or is running on another machine", hint=hint)
+    why = f"the run {directory} has no result: it was killed, or is running on another machine"
+    raise UsageError(why, hint=_finish(directory))
+
+
+def _finish(directory: Path) -> str:
+    run, experiment = shell_word(directory), shell_word(directory / run_directory.EXPERIMENT)
+    return f"nodefall undo {run}, then nodefall judge {run} {experiment}"
 
 
 def _document(directory: Path, result: RunResult) -> str:

@@ -19,6 +19,7 @@ from chaos.cli.setup.new_faults import MENU, expectation_keys, suggestions
 from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
 from chaos.core.errors import UsageError
 from chaos.core.field_types import NAME
+from chaos.core.text import shell_word
 from chaos.engine.registry import load_registry
 
 _SCHEMA = "nodefall.schema.json"
@@ -148,9 +149,9 @@ def _write(schema: Path, texts: Mapping[Path, str], force: bool) -> None:
 def _say_next(file: Path) -> None:
     echo(
         "next:",
-        f"  nodefall validate {file}",
-        f"  nodefall plan {file} -i INVENTORY",
-        f"  nodefall run {file} -i INVENTORY",
+        f"  nodefall validate {shell_word(file)}",
+        f"  nodefall plan {shell_word(file)} -i INVENTORY",
+        f"  nodefall run {shell_word(file)} -i INVENTORY",
         "INVENTORY: what nodefall init writes; for a simulated cluster what nodefall lab up --out lab.json writes",
     )
 

@@ -33,6 +33,7 @@ from chaos.core.store.journal_format import (
     encode_record,
     entry_key,
 )
+from chaos.core.text import shell_word
 
 NAME = "journal.jsonl"
 
@@ -219,7 +220,7 @@ def _parse(path: Path, whole: bytes) -> _Content:
         try:
             record = decode_record(line)
         except RECORD_ERRORS as error:
-            hint = f"run `nodefall undo {path.parent}`: it uses the copy in the cluster, or plan.json"
+            hint = f"run `nodefall undo {shell_word(path.parent)}`: it uses the copy in the cluster, or plan.json"
             raise bad_input(f"{path}:{number}", f"the journal is damaged: {error}", hint) from error
         content.add(record)
     return content

@@ -16,6 +16,7 @@ from chaos.core.result import RunState, StoredRun
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.run_directory import PLAN, RUN
 from chaos.core.store.run_history import read_run
+from chaos.core.text import shell_word
 
 # Seconds for which a run without a result is left alone: a new one has no journal yet that would be locked.
 _MIN_QUIET = 3600.0
@@ -84,9 +85,9 @@ def _reason_to_stay(run: StoredRun, quiet: float) -> str:
     if run.problem:
         return f"damaged, so it is unknown whether an undo is pending: {run.problem}"
     if run.pending is not False:
-        return f"an undo is pending; run nodefall undo {run.directory}"
+        return f"an undo is pending; run nodefall undo {shell_word(run.directory)}"
     if run.has_replica:
-        return f"the cluster may still have a copy of its journal; run nodefall undo {run.directory}"
+        return f"the cluster may still have a copy of its journal; run nodefall undo {shell_word(run.directory)}"
     return _foreign_content(run.directory)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from chaos.core.duration import format_duration
 from chaos.core.result import RunResult, RunState, StoredRun
-from chaos.core.text import printable
+from chaos.core.text import printable, shell_word
 from chaos.core.verdict import SYMBOLS, Status
 from chaos.reports.markup import text
 from chaos.reports.run.outline import (
@@ -96,7 +96,7 @@ def run_notes(run: StoredRun, version: str) -> tuple[str, ...]:
     """What a reader of the table must know of a run beside its cells."""
     notes = []
     if run.pending and run.state is not RunState.RUNNING:
-        notes.append(f"undo pending: nodefall undo {printable(str(run.directory))}")
+        notes.append(f"undo pending: nodefall undo {printable(shell_word(run.directory))}")
     if run.pending is None:
         notes.append("whether an undo is pending is unknown")
     if run.problem:
