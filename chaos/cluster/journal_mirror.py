@@ -133,7 +133,7 @@ def pending_runs(kube: KubeApi, namespace: str) -> list[PendingRun]:
 
 
 def find_replica(kube: KubeApi, namespace: str, run: str) -> PendingRun | None:
-    """The replica of a run, None if there is none. Raises NodefallError."""
+    """The replica of a run, or None. Raises NodefallError."""
     name = configmap_name(run)
     return next((found for found in pending_runs(kube, namespace) if found.name == name), None)
 

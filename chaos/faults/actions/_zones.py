@@ -25,9 +25,10 @@ from chaos.faults.readings._nodes import in_other_zones, label_of
 
 
 def zone_addresses(target: Target) -> list[str]:
-    """Addresses of nodes in other zones, merged, without the target's own. Raises ValueError, Unsupported.
+    """The merged addresses of nodes in other zones, without the addresses of the target. Raises ValueError,
+    Unsupported.
 
-    And all that the API server has, of a load balancer too, if each control plane is in another zone.
+    If every control plane is in another zone, all addresses of the API server are included, also of a load balancer.
     """
     far, near = _sides(target)
     found = [*addresses_of(far), *(known_servers(target) if _has_all_control_planes(target, far) else ())]

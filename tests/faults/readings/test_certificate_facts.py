@@ -59,7 +59,11 @@ def test_certificate(stdout: str, value: dict[str, Any]) -> None:
         (HEAD + ROOT + TAIL, 0, "openssl is not installed"),
         (HEAD + VALID + TAIL, 0, "not a symbolic link"),  # mountinfo was not read
         (HEAD.replace(TARGET, "/etc/shadow") + VALID + ROOT + TAIL, 0, "not a symbolic link"),
-        (HEAD.replace(TARGET, "kubelet-client-2026-01-31-10-00-00.pem") + VALID + ROOT + TAIL, 0, "not a symbolic link"),
+        (
+            HEAD.replace(TARGET, "kubelet-client-2026-01-31-10-00-00.pem") + VALID + ROOT + TAIL,
+            0,
+            "not a symbolic link",
+        ),
         (ROOT + TAIL, 0, "not a symbolic link"),
         (HEAD + VALID + ROOT + TAIL.replace(f"{TARGET}\n", ""), 0, "not a symbolic link"),
         ("", 127, "did not answer"),
