@@ -1,1 +1,1 @@
-"""The API server: client, watches, the lock, the journal's copy, and what is observed there."""
+"""The API server: client, watches, the lock, the copy of the journal, and observers."""

@@ -73,12 +73,12 @@ class Access(Struct, frozen=True):
 
     @property
     def ca_digest(self) -> str:
-        """SHA-256 of the certificate authority; that of nothing if there is none. Raises NodefallError."""
+        """The SHA-256 of the certificate authority, or of an empty text without one. Raises NodefallError."""
         return hashlib.sha256(self.ca.read() if self.ca else b"").hexdigest()
 
     @property
     def risks(self) -> tuple[str, ...]:
-        """What weakens the connection or is not what the file says, for people."""
+        """Weaknesses of the connection, and differences from the file, for people."""
         risks = []
         if not self.verifies and self.is_secure:
             risks.append("the API server's certificate is not verified (insecure-skip-tls-verify in the kubeconfig)")
@@ -181,7 +181,7 @@ def _plugin_config(cluster: ClusterEntry) -> Any:
 
 
 def _notes(config: Kubeconfig, context: ContextEntry) -> Iterator[str]:
-    """The keys that nothing reads, of what is used."""
+    """The keys that nothing reads, in the entries that are used."""
     used = ("cluster", context.cluster), ("user", context.user)
     for (kind, name), keys in config.unknown.items():
         if keys and (not kind or (kind, name) in used):

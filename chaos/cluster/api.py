@@ -69,7 +69,7 @@ def send(pool: Pool, method: str, url: str, data: bytes | None, headers: Headers
 
 
 def read_body(response: Any, url: str, timeout: float) -> bytes:
-    """The whole body, in ``timeout`` wall seconds for all of it. Raises KubeUnreachable, KubeRejected."""
+    """Read the whole body within ``timeout`` wall seconds. Raises KubeUnreachable, KubeRejected."""
     from urllib3.exceptions import HTTPError
 
     deadline = time.monotonic() + timeout
@@ -196,7 +196,7 @@ class ClusterApi(WatchApi, Protocol):
 
     @property
     def risks(self) -> tuple[str, ...]:
-        """What weakens the connection, for people."""
+        """Weaknesses of the connection, for people."""
 
     def request(
         self,

@@ -59,7 +59,7 @@ class ApiClient:
 
     @property
     def ca_digest(self) -> str:
-        """SHA-256 of the certificate authority that the kubeconfig trusts; that of nothing if it names none.
+        """The SHA-256 of the certificate authority that the kubeconfig trusts, or of an empty text without one.
 
         Raises NodefallError if it cannot be read.
         """
@@ -71,7 +71,7 @@ class ApiClient:
 
     @property
     def risks(self) -> tuple[str, ...]:
-        """What weakens the connection, for people."""
+        """Weaknesses of the connection, for people."""
         return self._access.risks
 
     def request(

@@ -1,4 +1,4 @@
-"""What is asked of a cluster for a run: its identity and version, nodes, pods, single facts, permissions."""
+"""Queries to a cluster for a run: its identity and version, nodes, pods, single facts, permissions."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _list_all(kube: KubeApi, path: str, type_: type[T]) -> list[T]:
 
 
 def get_objects(paths: Iterable[str], kube: KubeApi) -> dict[str, Any]:
-    """API objects by path, None for those that do not exist. Raises Refused."""
+    """API objects by path; None for objects that do not exist. Raises Refused."""
     found: dict[str, Any] = {}
     for path in dict.fromkeys(paths):
         response = kube.request("GET", path)
@@ -170,7 +170,7 @@ class ApiFacts:
         return is_cordoned and last_manager(found, "unschedulable") in ("", FIELD_MANAGER)
 
     def _object(self, path: str, type_: Any) -> Any:
-        """The object at ``path``, None if there is none. Raises UnknownFact."""
+        """The object at ``path``, or None. Raises UnknownFact."""
         response = self._kube.request("GET", path)
         if response.status not in (200, 404):
             raise UnknownFact(f"{path}: the API server answered {response.status}")

@@ -64,7 +64,7 @@ class Credentials:
         return self._user.impersonate
 
     def identity(self) -> Identity:
-        """The present identity; runs the exec plug-in if that is due. Raises KubeUnreachable, BadInput."""
+        """The current identity. Runs the exec plug-in if necessary. Raises KubeUnreachable, BadInput."""
         if not self._access.is_secure:
             return Identity(_trimmed(*self._fixed), Pem(), Pem())
         if self._plugin:

@@ -1,4 +1,6 @@
-"""What the API server and kubelets answer: errors by cause, the JSON of a response, its message, its Retry-After."""
+"""Answers of the API server and of kubelets: errors by cause, the JSON of a response, its message and its
+Retry-After.
+"""
 
 # ruff: noqa: PLC0415 - urllib3 is slow to import
 
@@ -206,7 +208,7 @@ def check_fleet_success(response: Response, what: str) -> None:
 
 
 def retry_after(response: Response) -> float | None:
-    """Seconds of the Retry-After header, None without one."""
+    """The seconds in the Retry-After header, or None."""
     text = next((value for name, value in response.headers.items() if name.lower() == "retry-after"), "")
     return float(text) if text.isdigit() else None
 

@@ -35,7 +35,7 @@ _QUOTED = 300  # characters of what the program writes
 
 
 class PluginCredentials(Struct, frozen=True):
-    """What the program has printed; ``expires``: seconds since the epoch, None for never."""
+    """The output of the program. ``expires``: seconds since the epoch, or None for never."""
 
     token: str = ""
     certificate: bytes = b""
@@ -100,7 +100,7 @@ class ExecPlugin:
         return found
 
     def _run(self) -> bytes:
-        """What the program prints. On a terminal that it may use, what it asks and complains is seen there."""
+        """Run the program and return its output. On a terminal, its prompts and errors are shown there."""
         is_interactive = self._is_interactive()
         argv = [self._entry.command, *self._entry.args]
         environment = os.environ | {each.name: each.value for each in self._entry.env}

@@ -69,7 +69,7 @@ class ExecStream:
             self._queue(bytes([_CLOSE, _STDIN]))
 
     def flush(self) -> None:
-        """Write what is queued as far as that does not block. Raises OSError if the connection is lost."""
+        """Write queued data as long as that does not block. Raises OSError if the connection is lost."""
         while self._outgoing and self._write():
             pass
 
@@ -95,7 +95,7 @@ class ExecStream:
             return b"", b""
 
     def abort(self) -> None:
-        """Break the connection, whoever reads it."""
+        """Break the connection, even if a thread is reading from it."""
         with suppress(OSError, AttributeError):
             self._connection.sock.shutdown(socket.SHUT_RDWR)
 

@@ -72,7 +72,7 @@ def _name(manifest: Mapping[str, Any]) -> str:
 
 
 def list_jobs(kube: KubeApi, namespace: str, selector: str, *, with_deleted: bool = False) -> list[JobView]:
-    """The Jobs with these labels; those that are being deleted only on request. Raises NodefallError."""
+    """The Jobs with these labels. Jobs that are being deleted are included only on request. Raises NodefallError."""
     response = kube.request("GET", _jobs(namespace), {"labelSelector": selector})
     if response.status == _NOT_FOUND:
         return []
@@ -123,7 +123,7 @@ def _ends(job: Mapping[str, Any]) -> Iterator[tuple[Literal["complete", "failed"
 
 
 def _reason_of_pods(kube: KubeApi, namespace: str, name: str) -> str:
-    """What the newest pod says about itself: its last words, or why it does not run."""
+    """The status of the newest pod: its termination message, or why it does not run."""
     path = resource_path("v1", "pods", namespace)
     response = kube.request("GET", path, {"labelSelector": f"{_BY_JOB}={name}"})
     check_fleet_success(response, f"pods of the Job {namespace}/{name} cannot be read")
@@ -173,12 +173,12 @@ def list_days(kube: KubeApi, namespace: str, name: str = "") -> list[DayRecord]:
 
 
 def read_day(kube: KubeApi, namespace: str, name: str) -> DayRecord | None:
-    """The state of a game day, None if there is none. Raises NodefallError."""
+    """The state of a game day, or None. Raises NodefallError."""
     return next(iter(list_days(kube, namespace, name)), None)
 
 
 def write_day(kube: KubeApi, namespace: str, name: str, text: str, over: DayRecord | None) -> bool:
-    """Write a state over exactly the one that was read; False if it has changed. Raises NodefallError."""
+    """Replace exactly the state that was read; False if it has changed in the meantime. Raises NodefallError."""
     metadata: dict[str, Any] = {
         "name": f"{GAME_DAY_PREFIX}{name}",
         "namespace": namespace,

@@ -158,7 +158,7 @@ class Kubeconfig(Struct, frozen=True):
 
 
 def kubeconfig_files(text: str) -> list[Path]:
-    """The files that ``text`` names as KUBECONFIG does; "" for those that kubectl would use."""
+    """The files that ``text`` names, in the syntax of KUBECONFIG; "" means the files that kubectl would use."""
     if text and (Path(text).exists() or os.pathsep not in text):
         return [Path(text)]
     names = (text or os.environ.get("KUBECONFIG", "")).split(os.pathsep)
@@ -245,7 +245,9 @@ def _by_name(where: str, kind: str, entries: Iterable[tuple[str, _Entry]]) -> di
 
 
 def _unknown_keys(where: str, document: Mapping[str, Any]) -> dict[tuple[str, str], list[str]]:
-    """What neither nodefall nor kubectl reads, by kind and name of the entry; ("", its path) for the file itself."""
+    """The keys that neither nodefall nor kubectl reads, by kind and name of the entry; ("", its path) for the file
+    itself.
+    """
     unknown = {("", where): [_describe(key, _File) for key in document if key not in (*_known(_File), *_IGNORED)]}
     for kind, plural, type_ in (("cluster", "clusters", ClusterEntry), ("user", "users", UserEntry)):
         for named in document.get(plural, []):

@@ -1,4 +1,4 @@
-"""What is wrong with the entries of a context, as kubectl would refuse them.
+"""Checks for errors in the entries of a context for which kubectl would refuse them.
 
 Source: k8s.io/client-go tools/clientcmd/validation.go.
 """
@@ -27,7 +27,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # of which no header may
 
 
 def find_problems(context: ContextEntry, cluster: ClusterEntry, user: UserEntry) -> Iterator[tuple[str, str]]:
-    """What is wrong, and a hint for it, "" without one. What is used only with TLS is checked only with TLS."""
+    """The errors, each with a hint or "". Settings for TLS are checked only if TLS is used."""
     yield from _cluster_problems(context.cluster, cluster)
     yield from _user_problems(context.user, user)
     if cluster.server.lower().startswith("https:"):
@@ -102,7 +102,7 @@ def _missing_file(key: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _bad_values(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
-    """What cannot be in a header of HTTP."""
+    """Characters that an HTTP header cannot contain."""
     texts = [("as", user.impersonate), ("as-uid", user.impersonate_uid)]
     texts += [("as-groups", text) for text in user.impersonate_groups]
     texts += [("as-user-extra", text) for values in user.impersonate_extra.values() for text in values]

@@ -72,7 +72,7 @@ class LeaseRecord(Struct, frozen=True):
 
 
 class Decision(Enum):
-    """What a process that wants the lock should do."""
+    """The next step of a process that wants the lock."""
 
     ACQUIRE = "acquire"
     WAIT = "wait"
@@ -126,7 +126,7 @@ def next_fence(record: LeaseRecord | None, leadership: Leadership | None) -> int
 
 
 def describe_loss(record: LeaseRecord | None) -> str:
-    """Who has a lock that was lost."""
+    """Describe the holder of a lock that was lost."""
     if record is None:
         return "the cluster's lock was deleted"
     if not record.holder:
@@ -174,7 +174,7 @@ def lease_body(
 
 
 def read_lock(kube: KubeApi, namespace: str, name: str = LOCK_NAME) -> LeaseRecord | None:
-    """The lock; None if there is none. Raises NodefallError."""
+    """The lock, or None. Raises NodefallError."""
     response = kube.request("GET", _path(namespace, name))
     return None if response.status == 404 else parse(decode_success(response, f"{_LOCK} read"))
 

@@ -166,7 +166,9 @@ class ClusterLock:
         return self._missing
 
     def release(self) -> bool:
-        """Delete the Lease; whether another process finds it free. Never raises: one that is not renewed expires."""
+        """Delete the Lease. Returns whether another process finds it free. Never raises, because an unrenewed Lease
+        expires.
+        """
         self._stop_event.set()
         if self._thread:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""What nodefall leaves on Nodes: marks of pending undo, and Events.
+"""Traces of nodefall on Nodes: marks of pending undo, and Events.
 
 Events show which run did what, also to people who have never heard of nodefall.
 """

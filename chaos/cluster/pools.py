@@ -92,7 +92,7 @@ class Pools:
         self.pinned: dict[str, Pool] = {}  # by the address of a kubelet with a self-signed certificate
 
     def is_outdated(self, identity: Identity) -> bool:
-        """Whether the certificate is another one now, also in the files."""
+        """Whether the certificate has changed, also in the files."""
         if self._certificate != (identity.certificate, identity.key):
             return True
         if time.monotonic() - self._checked_at < _FILES_PERIOD:
@@ -101,7 +101,7 @@ class Pools:
         return self._read_stamp() != self._stamp
 
     def _read_stamp(self) -> list[tuple[int, ...]]:
-        """What changes with the files; of one that is missing while it is replaced, nothing."""
+        """A stamp that changes with the files. A file that is missing while it is replaced contributes nothing."""
         found: list[tuple[int, ...]] = []
         for pem in self._files:
             try:
@@ -194,7 +194,9 @@ def _socket_options() -> list[tuple[int, int, int]]:
 def _context(
     access: Access, ca: Pem, identity: Identity | None, *, verifies: bool, with_system: bool = False
 ) -> ssl.SSLContext:
-    """As crypto/tls: any certificate of the CA's file is trusted, also one that is not self-signed; no common names."""
+    """Works like crypto/tls: every certificate in the CA file is trusted, even if it is not self-signed. Common names
+    do not count.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.hostname_checks_common_name = False
     if not verifies:

@@ -1,4 +1,5 @@
-"""The proxy to an API server: that of the kubeconfig, else that of the environment by the rules of Go's net/http.
+"""The proxy for an API server: the one in the kubeconfig, or else the one in the environment by the rules of Go's
+net/http.
 
 Source: golang.org/x/net http/httpproxy.
 """

@@ -39,7 +39,7 @@ class ListPage(msgspec.Struct):
 
 
 class Status(msgspec.Struct):
-    """What an ERROR event carries."""
+    """The status in an ERROR event."""
 
     code: int = 0
     message: str = ""
@@ -58,7 +58,7 @@ class PartialObjectMetadata(msgspec.Struct):
 
 
 class DecodedObject(msgspec.Struct, gc=False):
-    """An object as far as it could be decoded; ``error`` is why the rest could not."""
+    """The part of an object that could be decoded. ``error`` is the reason why the rest could not."""
 
     metadata: Metadata
     object: KubeObject | None

@@ -39,7 +39,9 @@ def namespaces_for(run: str) -> tuple[str, ...]:
 
 
 class WorkloadState(Struct, frozen=True):
-    """What the removal of a workload needs: whether it has PriorityClasses, and paths of objects with finalizers."""
+    """The data for the removal of a workload: whether it has PriorityClasses, and the paths of objects with
+    finalizers.
+    """
 
     priority_classes: bool = False
     finalizers: tuple[str, ...] = ()

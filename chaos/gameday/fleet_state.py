@@ -1,4 +1,4 @@
-"""A game day on many clusters at once, as a Job in each: what is seen of a cluster, and the state of the fleet.
+"""A game day on many clusters at once, as a Job in each: the observed state of a cluster, and the state of the fleet.
 
 That state is a day with one run for each cluster, named after the fleet. A run of it is a whole game day on its
 cluster, and its ID is the name of the Job.

@@ -186,7 +186,7 @@ class Freeze(Model):
         return len(self.first) == len("12-24")
 
     def covers(self, day: date) -> bool:
-        """Whether nothing may run on ``day``. A yearly February 29 is no day of other years."""
+        """Whether nothing may run on ``day``. A yearly February 29 exists only in leap years."""
         text = day.isoformat()
         text = text[5:] if self.is_yearly else text
         if self.first <= self.last:

@@ -71,7 +71,7 @@ class HostContext:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The transport's own keys, those of the host before those of ``defaults`` for the same transport."""
+        """The options of the transport. Options of the host override ``defaults`` for the same transport."""
         defaults = self.inventory.defaults
         is_same = self.host.transport in (None, defaults.transport or DEFAULT_TRANSPORT)
         return {**(defaults.options if is_same else {}), **self.host.options}

@@ -1,4 +1,4 @@
-"""What drivers use of this machine: secrets by reference, programs, certificate authorities.
+"""Resources of this machine for drivers: secrets by reference, programs, certificate authorities.
 
 Secrets are read when needed, never logged, never part of a message. Programs run without a shell, with a time limit.
 Certificates are always verified, with the system's authorities or one of the inventory.

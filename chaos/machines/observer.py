@@ -106,7 +106,7 @@ class HostObserver:
         return bool(state != PowerState.OFF)
 
     def _read_addresses(self, node: str, sink: Sink) -> None:
-        """Record the machine's addresses where they may change with a start: the first ones, and each change."""
+        """Record the addresses of a machine and each change, if they may change with a start."""
         if not isinstance(self._hosts.power(node), MachineAddresses):
             return
         with suppress(NodefallError):  # nothing is judged on them

@@ -97,7 +97,7 @@ class Hosts:
             return self._sessions[node]
 
     def power(self, node: str) -> PowerControl | None:
-        """The node's power control; None without one."""
+        """The power control of the node, or None."""
         with self._node_lock(node):
             if node not in self._powers:
                 self._powers[node] = self._open_power(node)
@@ -138,14 +138,16 @@ class Hosts:
         return "windows" if self._windows.is_windows(node) else "linux"
 
     def crash_tool(self, node: str) -> str:
-        """Path of the program that crashes the node's host, by the inventory; "" without one."""
+        """The path of the program that crashes the node's host, from the inventory, or ""."""
         return self._windows.crash_tool(node)
 
     def _facts_of(self, node: str) -> Mapping[str, HostFact]:
         return self._windows.load_facts() if self._windows.is_windows(node) else self._linux_facts
 
     def has_fact(self, node: str, fact: str) -> bool:
-        """Whether the operating system of the node's host has such a fact; of all hosts for those of other sources."""
+        """Whether the operating system of the node's host has such a fact. Facts from other sources exist for all
+        hosts.
+        """
         if fact in self._pseudo_facts or fact == PseudoFact.BOOT_POSTED or self._api.supports(fact):
             return True
         return FactRef.parse(fact).name in self._facts_of(node)
@@ -216,12 +218,12 @@ class Hosts:
         self._pins.of(node).expect(key)
 
     def restart_policy(self, node: str) -> str:
-        """The policy by which the machine restarts by itself; "" without one."""
+        """The policy with which the machine restarts by itself, or ""."""
         power = self.power(node)
         return power.restart_policy() if isinstance(power, RestartPolicyControl) else ""
 
     def power_identity(self, node: str) -> PowerIdentity:
-        """Identity of the machine that the node's power control switches; empty where nothing is known of it."""
+        """The identity of the machine that the power control switches; empty if nothing is known."""
         power = self.power(node)
         return power.identity() if isinstance(power, MachineIdentity) else PowerIdentity()
 

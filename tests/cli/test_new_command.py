@@ -214,7 +214,7 @@ def test_an_answer_that_is_not_understood_leads_to_the_same_question(
         "did you mean 'drain'?",
         "'x' is not in the list",
         "no file none.yaml",
-        "is no name of",
+        "is not a valid namespace name",
     ):
         assert message in output
 

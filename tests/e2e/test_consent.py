@@ -55,7 +55,7 @@ def test_a_power_off_is_confirmed_by_name_or_by_option(tmp_path: Path) -> None:
         assert plan.returncode == 0, plan.stderr
         refused = nodefall("run", POWEROFF, "-i", real, cwd=tmp_path)
         assert refused.returncode == 4
-        assert "and there is no terminal to ask on" in refused.stderr
+        assert "and there is no terminal to ask" in refused.stderr
         assert "hint: pass --yes to confirm" in refused.stderr
         code, output = typed("another", "run", POWEROFF, "-i", real, cwd=tmp_path)
         assert code == 4

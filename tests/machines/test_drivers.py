@@ -306,7 +306,7 @@ def test_only_power_of_any_machine_may_be_a_default(power: dict[str, Any], allow
         found = [entry.power.kind if entry.power else "" for entry in map(inventory.host, ("a", "b"))]
         assert found == ["wake-on-lan", power["kind"]]
     else:
-        with pytest.raises(ValueError, match=f"power of kind {power['kind']} is that of one machine here"):
+        with pytest.raises(ValueError, match=f"power of kind {power['kind']} belongs to a single machine here"):
             Inventory.model_validate(document)
 
 

@@ -53,7 +53,9 @@ class ResolvedReplica:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRules:
-    """What is known of the cluster, and how far the replica is trusted. ``plan``: the one of the run, if it is here."""
+    """What is known about the cluster, and how far the replica is trusted. ``plan``: the plan of the run, if
+    available.
+    """
 
     registry: PluginRegistry
     inventory: Inventory

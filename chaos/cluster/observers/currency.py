@@ -72,7 +72,7 @@ class KnownVersions:
         return has_reached(known, version)
 
     def behind(self, read: ConsistentRead) -> list[str]:
-        """The uids of the objects of which ``read`` knows more than was emitted, a deletion included.
+        """The UIDs of the objects for which ``read`` has newer data than was emitted, including deletions.
 
         And of those that it has in an older state than it would, if all of what was emitted had happened to them.
         """
@@ -84,7 +84,7 @@ class KnownVersions:
         return late
 
     def _deletion(self, uid: str) -> str:
-        """The resourceVersion of the deletion if it was emitted, later than all others if that is unknown."""
+        """The resourceVersion of the deletion if it was emitted; higher than all others if it is unknown."""
         return (self._deleted[uid] or _LAST) if uid in self._deleted else ""
 
 
@@ -129,7 +129,7 @@ class CurrencyProof:
 
     @property
     def listed_until(self) -> float:
-        """The moment up to which the versions of all objects that a list had were emitted."""
+        """The moment up to which the versions of all objects in a list were emitted."""
         with self._lock:
             return min(self.behind.values(), default=self.until)
 
@@ -185,7 +185,7 @@ class CurrencyProof:
                 self._replay = replay
 
     def _is_new(self, version: str, known_version: str) -> bool:
-        """Whether a read has a state that is not older than what was known when it was sent."""
+        """Whether a read has a state that is not older than the state that was known when it was sent."""
         is_old = is_newer(known_version, version)
         with self._lock:
             if not self.is_reversed:

@@ -187,7 +187,7 @@ class CurrencyProver:
         return _CLOSE_PERIOD if is_close else PERIOD
 
     def _put(self, job: Job) -> None:
-        """Have a thread do the job, or one of those that are at work if there are many."""
+        """Hand the job to a new thread, or to a running one if there are many."""
         with self._lock:
             self._jobs.append(job)
             if self._worker_count == _MAX_WORKERS:
@@ -196,7 +196,7 @@ class CurrencyProver:
         self._clock.threads.thread(self._work, "currency read").start()
 
     def _next_job(self) -> Job | None:
-        """The next job; None if there is none, and the thread must end."""
+        """The next job, or None if the thread must end."""
         with self._lock:
             if self._jobs and not self._thread.is_stopping:
                 return self._jobs.popleft()

@@ -21,7 +21,7 @@ _USER_AGENT = "nodefall"
 
 
 class HttpFailed(NodefallError):
-    """No answer, or one that is too long or too slow."""
+    """There was no answer, or it was too long or too slow."""
 
 
 def http_request(

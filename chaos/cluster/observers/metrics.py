@@ -170,7 +170,7 @@ def controller_managers(urls: Sequence[str], get: GetFunc, clock: Clock) -> Obse
 
 
 def controller_manager_urls(inventory: Inventory) -> Sequence[str]:
-    """URLs of the replicas in the inventory. Raises Refused if there are none."""
+    """The URLs of the replicas in the inventory. Raises Refused if the inventory has none."""
     if inventory.cluster is None or inventory.cluster.controller_manager is None:
         raise Refused(
             "no controllerManager in the inventory: the experiment uses its metrics",

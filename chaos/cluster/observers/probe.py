@@ -90,7 +90,7 @@ class ProbeObserver(ThreadedObserver):
 def build_probe_observer(
     probe: Probe, api: ClusterApi, health: ServerHealth, namespace: str, clock: Clock
 ) -> ProbeObserver:
-    """The observer of one probe; ``namespace`` is that of the workload."""
+    """The observer for a probe. ``namespace`` is the namespace of the workload."""
     timeout = parse_duration(probe.timeout)
     if probe.http:
         return ProbeObserver(probe, http_probe(probe.http, timeout), clock)

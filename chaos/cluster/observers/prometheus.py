@@ -105,7 +105,7 @@ class PrometheusObserver(ThreadedObserver):
 
 
 def prometheus_settings(inventory: Inventory) -> Prometheus:
-    """The settings in the inventory. Raises Refused if there are none."""
+    """The settings in the inventory. Raises Refused if the inventory has none."""
     if inventory.prometheus is None:
         raise Refused(
             "no prometheus in the inventory: the experiment queries it",
@@ -129,7 +129,7 @@ def check_freshness(client: PrometheusClient, settings: Prometheus, queries: Seq
 
 
 def _newest_sample(client: PrometheusClient, candidates: Sequence[str]) -> tuple[float, float]:
-    """The time of the server, and that of its newest sample. Raises PrometheusUnavailable if there is none."""
+    """The time of the server and the time of its newest sample. Raises PrometheusUnavailable without a sample."""
     for query in candidates:
         known = [each.values[0] for each in client.query(query) if each.values]
         times = [(server, newest) for server, newest in known if newest is not None]

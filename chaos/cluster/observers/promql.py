@@ -43,7 +43,7 @@ class QueryRefused(NodefallError):
 
 
 class Tls(Struct, frozen=True):
-    """Paths of files; ``ca`` "": the usual ones."""
+    """Paths of files. An empty ``ca`` means the usual CAs."""
 
     ca: str = ""
     certificate: str = ""

@@ -98,12 +98,12 @@ class Reflector(ThreadedObserver):
 
     @property
     def current_until(self) -> float:
-        """The moment up to which all that happened to objects of a list is proven to be emitted."""
+        """The moment up to which all changes of objects in a list are proven to be emitted."""
         return max(self._currency.listed_until, self._started_at)
 
     @property
     def complete_until(self) -> float:
-        """The moment up to which all that happened is proven to be emitted."""
+        """The moment up to which all changes are proven to be emitted."""
         return max(self._currency.complete_until, self._started_at)
 
     def prove_currency(self) -> None:

@@ -1,1 +1,1 @@
-"""Snapshots of a cluster: which fields they have, how they are anonymized, what is measured. Pure."""
+"""Snapshots of a cluster: their fields, anonymization and measurements. Pure."""

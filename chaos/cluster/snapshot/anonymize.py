@@ -101,7 +101,9 @@ _VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}")
 
 
 class Anonymizer:
-    """Consistent replacements; equal texts get equal ones, different texts different ones. ``key``: random bytes."""
+    """Consistent replacements: equal texts get equal replacements, different texts different ones. ``key``: random
+    bytes.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -118,7 +120,7 @@ class Anonymizer:
         return known
 
     def key(self, value: str) -> str:
-        """Key of a label, an annotation or a taint, a finalizer, a resource: those of Kubernetes stay."""
+        """The key of a label, an annotation, a taint, a finalizer or a resource. Keys of Kubernetes do not change."""
         if value in KEYS or (value.startswith("hugepages-") and value[10:].isalnum()):
             return value
         prefix, slash, name = value.rpartition("/")
@@ -173,7 +175,7 @@ class Anonymizer:
         return shown if len(shown) <= _limit(value) else self._part(value, 20)
 
     def _part(self, part: str, length: int = 0) -> str:
-        """Replacement of a part, of its length but at least 4 characters; another one if that is in use."""
+        """The replacement for a part, with its length but at least 4 characters. It is unique."""
         if not part:
             return part
         if part not in self._parts:

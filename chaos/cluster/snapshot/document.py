@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 class Missing(Struct, frozen=True, rename="camel"):
-    """What a snapshot lacks, and why; ``is_object``: objects of the cluster."""
+    """A missing part of a snapshot, and why it is missing. ``is_object``: objects of the cluster are missing."""
 
     what: str
     why: str
@@ -62,6 +62,6 @@ def name_of(obj: Object) -> str:
 
 
 def owner_uid(obj: Object) -> str:
-    """uid of the object's controller, "" without one."""
+    """The UID of the object's controller, or ""."""
     references = obj["metadata"].get("ownerReferences") or []
     return next((str(item.get("uid", "")) for item in references if item.get("controller")), "")

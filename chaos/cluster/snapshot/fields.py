@@ -174,7 +174,7 @@ def _value(text: str) -> Any:
 
 
 def kubelet_service(command_line: Any) -> str:
-    """``nssm`` or ``service``: whether Windows notifies the kubelet itself. Nothing else of it is stored."""
+    """``nssm`` or ``service``: whether Windows notifies the kubelet itself. Nothing else is stored."""
     return "nssm" if "nssm" in str(command_line).lower() else "service"
 
 

@@ -1,4 +1,4 @@
-"""The kinds of a snapshot: those that the lab models, with their allowed fields and API paths."""
+"""The kinds in a snapshot: the kinds that the lab models, with their allowed fields and API paths."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Measurements:
         self._codes: dict[Owner, Counter[int]] = defaultdict(Counter)
 
     def add_event(self, event: Object) -> None:
-        """An Event; those that measure nothing are ignored."""
+        """Add an Event. Events without a measurement are ignored."""
         about, reason, message = event.get("involvedObject") or {}, event.get("reason"), str(event.get("message") or "")
         first, last = (_epoch(event.get(key) or event.get("eventTime")) for key in ("firstTimestamp", "lastTimestamp"))
         if first is None or last is None:
@@ -70,7 +70,7 @@ class Measurements:
                     self._codes[owner][int(code or 0)] += 1
 
     def forget_pods(self) -> None:
-        """Discard what was measured of pods, whose list restarts."""
+        """Discard the measurements of pods, because their list restarts."""
         self._starts.clear()
         self._limits.clear()
         self._ends.clear()
@@ -144,7 +144,7 @@ def _ends(item: Object) -> list[Object]:
 
 
 def _main_code(codes: Counter[int]) -> int:
-    """The most frequent exit code that is not that of SIGKILL, 0 without one."""
+    """The most frequent exit code except SIGKILL's, or 0."""
     return next((code for code, _ in codes.most_common() if code != _KILLED), 0)
 
 

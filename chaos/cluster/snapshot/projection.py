@@ -36,7 +36,7 @@ _ANNOTATIONS = frozenset(
 
 
 class Leaf(Enum):
-    """Meaning of a field's value, by which it is anonymized."""
+    """The meaning of a field's value, which decides how it is anonymized."""
 
     DROP = "drop"
     KEEP = "keep"  # numbers, times, quantities, words of Kubernetes
@@ -168,7 +168,7 @@ class Projector:
 
 
 def _compile(tree: Tree, convert: Mapping[Leaf, Convert]) -> dict[str, Any]:
-    """The tree with functions for leaves, None for those that are dropped."""
+    """The tree with functions for leaves; None for leaves that are dropped."""
     return {
         key: _compile(sub, convert) if isinstance(sub, dict) else None if sub is Leaf.DROP else convert[sub]
         for key, sub in tree.items()
@@ -176,7 +176,7 @@ def _compile(tree: Tree, convert: Mapping[Leaf, Convert]) -> dict[str, Any]:
 
 
 def plain_conversions() -> dict[Leaf, Convert]:
-    """Conversions that only check types, and drop all but the allowed annotations."""
+    """Conversions that only check types and keep only the allowed annotations."""
     scalars = (Leaf.NAME, Leaf.WORD, Leaf.UID, Leaf.IMAGE, Leaf.KIND, Leaf.KEY, Leaf.SYSTEM)
     lists = (Leaf.NAMES, Leaf.KEYS, Leaf.VALUES, Leaf.FINALIZERS)
     return {

@@ -1,4 +1,4 @@
-"""How ssh is called for a host, and what its configuration says of that host (``ssh -G``)."""
+"""How nodefall calls ssh for a host, and the configuration of ssh for that host (``ssh -G``)."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class SshCall:
 
 
 class SshConfig:
-    """What ssh would do for a destination: the options of ``ssh -G``, by their lower case names."""
+    """The options of ssh for a destination, as ``ssh -G`` prints them, by their lower case names."""
 
     def __init__(self, values: Mapping[str, tuple[str, ...]]) -> None:
         self._values = values
 
     def get(self, key: str) -> str:
-        """Its value, of several the first one; "" for one that is not set."""
+        """The (first) value of an option; "" if it is not set."""
         value = next(iter(self._values.get(key, ())), "")
         return "" if value in _NONE else value
 

@@ -109,14 +109,14 @@ def start_master(call: SshCall, config: SshConfig, settings: HostSettings, pin: 
 
 
 def _verify(key: str, call: SshCall, settings: HostSettings, pin: HostKeyPin) -> None:
-    """Raises Refused for a machine that is not that of the pin; ssh has verified the key by known_hosts before."""
+    """Raise Refused if the machine does not match the pin. ssh has already verified the key with known_hosts."""
     if not key:
         raise Refused(f"ssh did not report the host key of {settings.label}", hint=f"run it by hand: {call}")
     pin.verify(key, settings.label)
 
 
 def _private_folder() -> Path:
-    """A directory of this user alone, whose path leaves room for the name of a socket. Raises Refused."""
+    """A directory that only this user can read, with a path that is short enough for a socket. Raises Refused."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="nodefall-ssh-"))
         if len(os.fsencode(folder)) <= _MAX_PATH:
@@ -207,7 +207,7 @@ def _presented_key(log: str) -> str:
 
 
 def _said(text: str) -> str:
-    """What a person would have read."""
+    """The output that a person would have read."""
     return "\n".join(line for line in text.splitlines() if not _NOT_SAID.match(line))
 
 

@@ -56,7 +56,7 @@ class OpensshSession(ArmingSession):
         self._slots = BoundedSemaphore(MAX_CLIENTS)
 
     def connect(self) -> Master:
-        """The connection, opened if there is none. Raises Unreachable or Refused."""
+        """The connection, which is opened if necessary. Raises Unreachable or Refused."""
         with self._connecting:
             if self._master is None or not self._master.is_alive:
                 self._disconnect()
@@ -86,7 +86,7 @@ class OpensshSession(ArmingSession):
                 raise error
 
     def close(self) -> None:
-        """Disconnect. Programs that run on the host go on; armed ones end without running."""
+        """Disconnect. Running programs continue on the host; armed programs end without running."""
         super().close()
         with self._connecting:
             self._disconnect()

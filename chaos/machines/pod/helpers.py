@@ -159,7 +159,9 @@ class HelperPods:
         return []
 
     def _delete_own(self) -> list[str]:
-        """Delete what is not yet; what is left, for people. A failure is no reason to leave the others."""
+        """Delete the remaining pods. Returns what is left, for people. A failure does not stop the deletion of other
+        pods.
+        """
         left = []
         for namespace in self.namespaces:
             try:
@@ -181,7 +183,7 @@ class HelperPods:
 
     @contextmanager
     def _creation(self, node: str, namespace: str) -> Iterator[None]:
-        """Of a pod, which :meth:`remove` must not miss. Raises Unreachable once it was called."""
+        """The creation of a pod, which :meth:`remove` must not miss. Raises Unreachable after :meth:`remove`."""
         with self._lock:
             if self._is_closed:
                 raise Unreachable(f"{node}: no helper pod is made any more, as they are being removed")

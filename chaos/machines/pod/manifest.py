@@ -82,7 +82,7 @@ def pods_path(namespace: str) -> str:
 
 
 def helper_labels(session: str, run: str) -> dict[str, str]:
-    """Labels of the pods of one process; ``run``: the ID of its run, "" without one."""
+    """The labels of the pods of a process. ``run``: the ID of its run, or ""."""
     labels = {**MANAGED_BY_LABEL, HELPER_LABEL: "pod", HELPER_SESSION: session}
     return labels | ({RUN_LABEL: name_from_run(run)} if run else {})
 

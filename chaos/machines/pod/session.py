@@ -45,7 +45,7 @@ class HelperSlot:
         self._lock = Lock()
 
     def get(self) -> Helper:
-        """The pod, a new one where there is none. Raises NodefallError."""
+        """The pod, which is created if necessary. Raises NodefallError."""
         with self._hold():
             if self._helper is None:
                 self._helper = self._create()
@@ -102,7 +102,7 @@ class ExecProcess(Process):
 
     @property
     def status(self) -> ExecStatus | None:
-        """What the API server has reported of the program's end."""
+        """The status that the API server reported for the end of the program."""
         return self._stream.status
 
     @property
@@ -177,7 +177,7 @@ class PodSession(ArmingSession):
                     raise
 
     def peer(self) -> dict[str, str | int]:
-        """What the host sees of this connection, as the fact ssh-peer has it. Raises NodefallError."""
+        """This connection as the host sees it, as in the fact ssh-peer. Raises NodefallError."""
         return self._slot.kubelet_peer()
 
     def _start(self, helper: Helper, command: HostCommand) -> ArmedCommand:
@@ -229,7 +229,7 @@ def _bounded_input(command: HostCommand) -> list[str]:
 
 
 def _hint(why: str) -> str:
-    """What may help, by the words of the API server and the kubelet."""
+    """A hint that fits the error message of the API server or the kubelet."""
     hints: tuple[tuple[str, str], ...] = (
         ("error dialing backend", "exec goes from the API server to the kubelet: both, and port 10250, must be up"),
         ("executable file not found", "the image needs sh, sleep and nsenter: check image in the inventory"),

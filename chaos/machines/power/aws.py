@@ -87,7 +87,7 @@ def _repair_risks(eks: Any, cluster: str, group: str) -> Iterator[PowerRisk]:
 
 
 class AwsPower(PowerSettings):
-    """Credentials are those of the SDK: its environment variables, profiles, or the role of the machine."""
+    """Uses the credentials of the SDK: its environment variables, profiles, or the role of the machine."""
 
     kind: Literal["aws"] = Field(description="An instance of Amazon EC2.")
     instance: Annotated[str, full_match("i-[0-9a-f]{8,17}", "is no ID of an instance")] | None = Field(
@@ -196,7 +196,7 @@ class AwsControl(ProviderControl):
             self._ec2.stop_instances(InstanceIds=[self._instance])
 
     def risks(self) -> tuple[PowerRisk, ...]:
-        """What EC2, an auto-scaling group or EKS would do with an instance that is down."""
+        """Risks: what EC2, an auto-scaling group or EKS would do with an instance that is down."""
         found = self._describe()
         with self._calls("reading what may replace it"):
             return (*self._own_risks(found), *self._rights(), *self._group_risks(found))
@@ -253,7 +253,7 @@ class AwsControl(ProviderControl):
         return self._known_state(_STATES, _state_name(found), "replace the node")
 
     def _describe(self) -> Instance:
-        """The instance. Raises Refused if there is none, or if another account owns it."""
+        """The instance. Raises Refused if it does not exist or belongs to another account."""
         with self._calls("DescribeInstances"):
             answer = self._ec2.describe_instances(InstanceIds=[self._instance])
         reservations = answer.get("Reservations", ())
@@ -272,7 +272,7 @@ class AwsControl(ProviderControl):
 
 
 def _status(error: Any) -> int:
-    """Of an answer of EC2, all of which reject a request but those of 500 and more."""
+    """The HTTP status of an error from EC2. Every status below 500 rejects the request."""
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
     return status if status >= 500 else 400
 

@@ -96,7 +96,7 @@ def _matches(action: str, patterns: list[str]) -> bool:
 
 
 class AzurePower(PowerSettings):
-    """Credentials are those of azure-identity: its environment variables, a managed identity, or ``az login``."""
+    """Uses the credentials of azure-identity: its environment variables, a managed identity, or ``az login``."""
 
     kind: Literal["azure"] = Field(description="A virtual machine of Azure.")
     instance: Annotated[str, full_match(f"(?i:{VM_RESOURCE})", "is no resource ID of a virtual machine")] | None = (
@@ -205,7 +205,7 @@ class AzureControl(ProviderControl):
             self._calls_of.begin_power_off(*self._address, skip_shutdown=False, polling=False)
 
     def risks(self) -> tuple[PowerRisk, ...]:
-        """What Azure, a scale set or AKS would do with a machine that is down, and rights that are missing."""
+        """Risks: what Azure, a scale set or AKS would do with a machine that is down, and missing rights."""
         found = self._describe()
         return (*_own_risks(found), *self._rights(), *self._group_risks(found))
 
@@ -234,7 +234,7 @@ class AzureControl(ProviderControl):
         return f"virtual machine {'/'.join(map(str, self._address))} of Azure"
 
     def _power(self, found: Any) -> tuple[str, PowerState]:
-        """The power state, and as Azure calls it. Raises NodefallError where there is none, or another one."""
+        """The power state, and its name in Azure. Raises NodefallError if it is missing or unknown."""
         statuses = (found.instance_view.statuses if found.instance_view else None) or []
         names = [status.code.partition("/")[2] for status in statuses if status.code.startswith("PowerState/")]
         if len(names) != 1 or names[0] not in _STATES:

@@ -56,7 +56,7 @@ def not_carried_out(what: str, why: object, hint: str) -> Refused:
 
 
 def maybe_carried_out(what: str, why: object) -> NodefallError:
-    """No answer, or one that leaves open what happened."""
+    """Whether the request may have been carried out: there was no answer, or it leaves this open."""
     return NodefallError(
         f"{what}: {str(why)[:MAX_ERROR]}", hint="check the state of the machine: the request may have been carried out"
     )
@@ -106,7 +106,7 @@ class ProviderControl(ABC):
             raise Unreachable(f"{what}: {error}", hint=failures.network) from error
 
     def _known_state(self, states: Mapping[str, PowerState], name: str, hint: str) -> PowerState:
-        """The power state for the provider's ``name`` of it. Raises NodefallError for another name."""
+        """The power state for the provider's ``name``. Raises NodefallError for an unknown name."""
         if name not in states:
             raise NodefallError(f"{self._label} has no power state: it is {name}", hint=hint)
         return states[name]

@@ -45,7 +45,7 @@ class _Network(Struct):
     ipv6_prefix: int = field(default=0, name="GlobalIPv6PrefixLen")
 
     def interfaces(self) -> Iterator[str]:
-        """Addresses with their networks; the engine reports an empty address where there is none."""
+        """The addresses with their networks. The engine reports an empty address if there is none."""
         for address, prefix in ((self.ipv4, self.ipv4_prefix), (self.ipv6, self.ipv6_prefix)):
             if address:
                 yield f"{address}/{prefix}" if prefix else address

@@ -101,7 +101,7 @@ def _repair_by_gke(session: Any, project: str, labels: Mapping[str, str]) -> Ite
 
 
 class GcpPower(PowerSettings):
-    """Credentials are the application default ones of the SDK."""
+    """Uses the application default credentials of the SDK."""
 
     kind: Literal["gcp"] = Field(description="An instance of Google Compute Engine.")
     instance: Annotated[str, full_match("[^/ ]+/[^/ ]+/[^/ ]+", "is no instance: write PROJECT/ZONE/NAME")] | None = (
@@ -222,7 +222,7 @@ class GcpControl(ProviderControl):
         self._change("stop", {"discard_local_ssd": False})
 
     def risks(self) -> tuple[PowerRisk, ...]:
-        """What Compute Engine, a managed instance group or GKE would do with an instance that is down."""
+        """Risks: what Compute Engine, a managed instance group or GKE would do with an instance that is down."""
         found = self._describe()
         with self._calls("reading what may replace it"):
             return (*_own_risks(found), *self._rights(), *self._group_risks(found))

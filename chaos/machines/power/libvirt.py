@@ -64,7 +64,7 @@ class LibvirtControl:
             return PowerIdentity(system_uuid=str(domain.UUIDString()))
 
     def on(self) -> None:
-        """Start it, or resume it where it is paused; returns when libvirt has done it."""
+        """Start the domain, or resume it if it is paused. Returns when libvirt is done."""
         with self._domain("starting it", changes=True) as domain:
             if self._state(domain) is PowerState.OFF:
                 domain.create()
@@ -83,7 +83,7 @@ class LibvirtControl:
             domain.shutdownFlags(self._libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
 
     def risks(self) -> tuple[PowerRisk, ...]:
-        """A transient domain, and one that is not defined to be destroyed when its system powers off."""
+        """Risks: a transient domain, or a domain whose ``on_poweroff`` is not ``destroy``."""
         with self._domain("reading its definition") as domain:
             found = []
             if not domain.isPersistent():

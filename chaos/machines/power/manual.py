@@ -33,7 +33,7 @@ class ManualPower(PowerSettings):
 
 
 def make_manual_control(power: ManualPower, host: str, terminal: str = TERMINAL) -> ManualControl:
-    """Power control of one machine. Raises Refused where there is no terminal for the prompt."""
+    """The power control of a machine. Raises Refused without a terminal for the prompt."""
     try:
         os.close(os.open(terminal, os.O_RDWR | os.O_NOCTTY))
     except OSError as error:

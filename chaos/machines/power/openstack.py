@@ -31,7 +31,7 @@ _STATES = {
 
 
 class OpenstackPower(PowerSettings):
-    """Credentials are those of the SDK: clouds.yaml, or its environment variables."""
+    """Uses the credentials of the SDK: clouds.yaml or its environment variables."""
 
     kind: Literal["openstack"] = Field(description="A server of OpenStack.")
     server: str | None = Field(None, description="The ID of the server. By default, the ID in the Node's provider ID.")
@@ -129,7 +129,7 @@ class OpenstackControl(ProviderControl):
         return f"server {self._server} of OpenStack"
 
     def _read(self) -> Any:
-        """The server. Raises Refused if there is none, or if another project owns it."""
+        """The server. Raises Refused if it does not exist or belongs to another project."""
         with self._calls("reading it"):
             found = self._connection.compute.get_server(self._server)
         if self._power.project and found.project_id != self._power.project:
@@ -141,7 +141,7 @@ class OpenstackControl(ProviderControl):
 
 
 def _status(error: Any) -> int | None:
-    """Of an answer that rejects a request; None for any other error."""
+    """The HTTP status of an answer that rejects a request; None for any other error."""
     status = getattr(error, "status_code", None) or getattr(error, "http_status", None) or 0
     return status if 400 <= status < 500 else None
 

@@ -80,7 +80,7 @@ class ProxmoxControl(ProviderControl):
         return PowerIdentity(system_uuid=values.get("uuid", ""))
 
     def on(self) -> None:
-        """Start, or resume where it is paused; returns when the task has been made."""
+        """Start the machine, or resume it if it is paused. Returns when the task has been created."""
         status = self._status()
         if self._state(status) is PowerState.OFF:
             with self._calls("start", changes=True):
@@ -126,7 +126,7 @@ class ProxmoxControl(ProviderControl):
         return self._known_state(_STATES, str(status.get("status")), "check it in Proxmox VE")
 
     def _machine(self) -> Any:
-        """The machine on the node where it is now. Raises Refused."""
+        """The machine, on its current node. Raises Refused."""
         vmid = self._power.vmid
         machines = self._api.cluster.resources.get(type="vm")
         nodes = [each["node"] for each in machines if each.get("vmid") == vmid and each.get("type") == "qemu"]

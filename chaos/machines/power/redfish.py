@@ -108,7 +108,7 @@ class RedfishControl:
         return self._system().power == "PoweringOff"
 
     def identity(self) -> PowerIdentity:
-        """The UUID of the ComputerSystem, which is that of SMBIOS."""
+        """The UUID of the ComputerSystem, which is the SMBIOS UUID."""
         return PowerIdentity(system_uuid=self._system().uuid or "")
 
     def on(self) -> None:
@@ -227,7 +227,7 @@ class RedfishControl:
 
 
 def _message(body: bytes) -> str:
-    """``: TEXT`` with the message of a Redfish error, "" if there is none."""
+    """``: TEXT`` with the message of a Redfish error, or ""."""
     try:
         text = msgspec.json.decode(body)["error"]["message"]
     except (msgspec.DecodeError, KeyError, TypeError):

@@ -122,7 +122,7 @@ class VsphereControl:
         return PowerIdentity(system_uuid=uuid, provider_id=f"vsphere://{uuid}" if uuid and self._is_by_provider else "")
 
     def on(self) -> None:
-        """Power on, or resume where it is suspended; returns when vCenter has done it."""
+        """Power the machine on, or resume it if it is suspended. Returns when vCenter is done."""
         machine = self._machine()
         summary = self._summary(machine)
         self._state(summary)
@@ -142,7 +142,7 @@ class VsphereControl:
             machine.ShutdownGuest()
 
     def risks(self) -> tuple[PowerRisk, ...]:
-        """What vSphere HA, Fault Tolerance or an extension would do with it, and missing privileges."""
+        """Risks: what vSphere HA, Fault Tolerance or an extension would do with the machine, and missing privileges."""
         machine = self._machine()
         with self._session.calls(f"{self._label}: reading what may start it again failed"):
             summary, owner = machine.summary, machine.resourcePool.owner if machine.resourcePool else None
@@ -180,7 +180,7 @@ class VsphereControl:
                 raise fault
 
     def _machine(self) -> Any:
-        """The machine of that UUID, in either byte order, or at that path. Raises Refused."""
+        """The machine with this UUID, in either byte order, or at this path. Raises Refused."""
         index = self._session.content().searchIndex
         with self._session.calls(f"{self._label}: looking it up failed"):
             if is_uuid(self._name):

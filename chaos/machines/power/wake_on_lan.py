@@ -33,7 +33,7 @@ def make_wake_on_lan_control(power: WakeOnLanPower) -> WakeOnLanControl:
 
 
 def magic_packet(mac: str) -> bytes:
-    """Six bytes of ones, then the address sixteen times."""
+    """The magic packet: six bytes of ones, then the address sixteen times."""
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "").replace("-", "")) * 16
 
 

@@ -1,1 +1,1 @@
-"""What sessions of all transports share: settings, host keys, processes on the host, scripts that end as known."""
+"""Code that sessions of all transports share: settings, host keys, processes on the host, scripts with a known end."""

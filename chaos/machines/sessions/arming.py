@@ -53,7 +53,7 @@ def outcome_of(command: HostCommand, process: Process, label: str, exit_reason: 
 
 
 def quote_greeting(process: Process) -> str:
-    """What the host printed instead of the start mark."""
+    """The text that the host printed instead of the start mark."""
     text = printable(process.greeting, _QUOTED)
     return f"the host printed {text!r}" if text else "the host printed nothing"
 
@@ -152,7 +152,7 @@ class ArmingSession(ABC):
         return armed.wait()
 
     def close(self) -> None:
-        """Disconnect. Commands that run on the host go on; armed ones end without running."""
+        """Disconnect. Running commands continue on the host; armed commands end without running."""
         with self._lock:
             for process in self._processes:
                 process.kill()
@@ -235,11 +235,11 @@ class RetryingSession:
         return self._session.arm(command)
 
     def client_address(self) -> str:
-        """What the session reports, "" where its transport reports none."""
+        """The address that the session reports, or ""."""
         return self._session.client_address() if isinstance(self._session, ServiceSession) else ""
 
     def service_quotas(self) -> dict[str, int]:
-        """What the session reports, {} where its transport has none."""
+        """The quotas that the session reports, or {}."""
         return self._session.service_quotas() if isinstance(self._session, ServiceSession) else {}
 
     def connect(self) -> None:
@@ -248,7 +248,7 @@ class RetryingSession:
             self._session.connect()
 
     def peer(self) -> dict[str, str | int]:
-        """What the session reports, {} where its programs see it themselves."""
+        """The peer that the session reports; {} if its programs can see it themselves."""
         return self._session.peer() if isinstance(self._session, RelayedSession) else {}
 
     def close(self) -> None:

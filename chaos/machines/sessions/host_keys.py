@@ -73,7 +73,9 @@ class HostKeyPin:
 
 
 def _transport(key: str) -> str:
-    """What presents such keys: WinRM a certificate, engines and pods the ID of a host, and SSH all other types."""
+    """The transport that presents such keys: certificates come from WinRM, IDs from engines and pods, all others from
+    SSH.
+    """
     word = key.partition(" ")[0]
     return {"certificate": word, "container": "ID", "machine": "ID", "system": "ID"}.get(word, "ssh")
 
@@ -110,7 +112,7 @@ class Entry:
     key: bytes
 
     def covers(self, name: str) -> bool:
-        """Whether one of the names matches, and none of the negated ones."""
+        """Whether a name matches and no negated pattern does."""
         matching = [n for n in self.names if not n.startswith("!") and _matches(n, name)]
         return bool(matching) and not any(_matches(n[1:], name) for n in self.names if n.startswith("!"))
 

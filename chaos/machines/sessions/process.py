@@ -27,7 +27,9 @@ class ExitReason(Enum):
 
 @dataclass
 class Output:
-    """The first bytes of one output; the rest is counted as truncated. Without marks all of it is the program's."""
+    """The first bytes of an output. The rest is counted as truncated. Without marks, everything comes from the
+    program.
+    """
 
     name: str
     data: bytearray = field(default_factory=bytearray)
@@ -43,7 +45,7 @@ class Output:
 
     @property
     def greeting_text(self) -> str:
-        """What the host printed before the output of the command."""
+        """The text that the host printed before the output of the command."""
         return ""
 
     def append(self, data: bytes) -> None:
@@ -86,7 +88,7 @@ class FramedOutput(Output):
 
     @property
     def preface(self) -> str:
-        """What came between the lines ``shell`` and ``ready``."""
+        """The text between the lines ``shell`` and ``ready``."""
         return self._shell.split(bytes(self._greeting))[-1].decode("utf-8", "replace")
 
     def append(self, data: bytes) -> None:
@@ -142,7 +144,7 @@ class Process(ABC):
 
     @property
     def exit(self) -> int | None:
-        """Of the command, None if it is unknown."""
+        """The exit code of the command, or None if it is unknown."""
         return self._stderr.exit if self._stdout.exit is None else self._stdout.exit
 
     @property

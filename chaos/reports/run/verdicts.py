@@ -198,7 +198,7 @@ def deciding_entry(verdict: Verdict, times: dict[int, float]) -> int | None:
 
 
 def notes(result: RunResult) -> tuple[str, ...]:
-    """Notes, but those that are the reason of a verdict."""
+    """The notes, without those that are already the reason of a verdict."""
     reasons = [verdict.because for verdict in verdicts(result) if verdict.status is not Status.HELD]
     return tuple(note for note in result.notes if not any(note in because for because in reasons))
 

@@ -53,7 +53,7 @@ def test_the_kubeconfig_of_a_lab_leads_to_its_inventory(tmp_path: Path, capsys: 
     assert main(["init", "--yes", "--kubeconfig", str(kubeconfig), "--out", str(tmp_path / "out.yaml")]) == 64
     assert f"use its inventory.json: --inventory {tmp_path}/lab/inventory.json" in capsys.readouterr().err
     assert not (tmp_path / "out.yaml").exists()
-    with pytest.raises(UsageError, match="is that of a lab"):
+    with pytest.raises(UsageError, match="belongs to a lab"):
         refuse_lab(str(kubeconfig), "lab")
     refuse_lab(str(kubeconfig), "another")
 

@@ -119,7 +119,11 @@ def test_the_kubeconfig_is_that_of_kubectl(monkeypatch: pytest.MonkeyPatch, tmp_
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("contexts: [5]", "Expected `object`, got `int`"), ("contexts: 5", "Expected `array`"), ("[]", "is no mapping")],
+    [
+        ("contexts: [5]", "Expected `object`, got `int`"),
+        ("contexts: 5", "Expected `array`"),
+        ("[]", "is not a mapping"),
+    ],
 )
 def test_files_that_are_no_kubeconfigs(text: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "k").write_text(text)

@@ -52,7 +52,7 @@ def test_source_and_target_are_named_and_the_options_restored() -> None:
     ("target", "why"),
     [
         (node(shared=True), "is a container"),
-        (Target("n1", facts={"shared-kernel": False, str(REFERENCE): {}}), "is no mount point"),
+        (Target("n1", facts={"shared-kernel": False, str(REFERENCE): {}}), "is not a mount point"),
         (node(with_root=True), "not the whole of a block device without /"),
         (node(whole=False), "not the whole of a block device without /"),
         (node(source="10.0.0.5:/data", type="nfs4"), "not the whole of a block device without /"),

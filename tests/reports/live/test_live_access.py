@@ -128,7 +128,7 @@ def test_addresses(text: str, address: Address) -> None:
     "text", ["", "my.yaml", "experiments/x.yaml", "host:", ":80", "80:host", "70000", "a b:1", "-1"]
 )
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(UsageError, match="is no address: write PORT or HOST:PORT"):
+    with pytest.raises(UsageError, match="is not an address: write PORT or HOST:PORT"):
         parse_address(text)
 
 

@@ -1,4 +1,4 @@
-"""What a change of a snapshot is, what its values have in common, and the workloads that it is about."""
+"""Changes of a snapshot: their common values, and the workloads that they affect."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _some(names: list[str]) -> str:
 
 
 def workloads(contents: Contents, plurals: tuple[str, ...] = _ALL) -> dict[str, Object]:
-    """Workloads by ``NAMESPACE/NAME``; ReplicaSets of Deployments are none."""
+    """The workloads by ``NAMESPACE/NAME``, without ReplicaSets of Deployments."""
     return {
         name_of(obj): obj
         for plural in reversed(plurals)

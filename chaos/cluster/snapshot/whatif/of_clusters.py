@@ -20,7 +20,7 @@ _GRACE_PERIODS = ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods")
 
 
 def remove_node(contents: Contents, name: str) -> int:
-    """Remove a node, and what is bound to it; the number of pods. Raises ChangeError."""
+    """Remove a node and everything that is bound to it. Returns the number of pods. Raises ChangeError."""
     node_named(contents, name)
     if len(contents.of("nodes")) == 1:
         raise ChangeError(f"{name} is the only node", "leave a node")
