@@ -177,7 +177,7 @@ def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None
     if not found["disk"]:
         raise Unsupported(
             f"{node}: {params.path} is not on a single disk that has a device",
-            hint="choose a path on one from `lsblk` on the host",
+            hint="choose a path on a disk that `lsblk` shows on the host",
         )
     if found["runtime"] or found["number"] in found["limits"]:
         raise Unsupported(

@@ -89,9 +89,9 @@ def ask(body: bytes, status: int = 200, **declared: Any) -> GateResult:
         (vector(9, 8, 7, 6), False, "9 of {n=0}; 8 of {n=1}; 7 of {n=2} and 1 more"),
         (success("scalar", [NOW, "4"]), True, "4"),
         (vector(), None, "the result has no series"),
-        (vector("NaN"), None, "is no number"),
+        (vector("NaN"), None, "is not a number"),
         (vector(1, "+Inf"), None, "the value of {n=1} is not a number"),
-        (vector(9, "NaN"), None, "is no number"),
+        (vector(9, "NaN"), None, "is not a number"),
         (success("string", [NOW, "five"]), None, "invalid response"),
         (success("matrix", [{"metric": {}, "values": [[1, "1"], [2, "1"]]}]), None, "a range"),
         (success("matrix", [{"metric": {}, "values": []}]), None, "a range"),
@@ -172,7 +172,7 @@ def test_a_secret_that_is_not_there_is_named_by_its_place(monkeypatch: pytest.Mo
         (0.49, False, "0.49"),
         (-0.2, False, "-0.2"),
         (50, None, "no part from 0 to 1"),
-        ("NaN", None, "no number"),
+        ("NaN", None, "not a number"),
     ],
 )
 def test_an_error_budget_is_a_part(value: Any, holds: bool | None, says: str) -> None:

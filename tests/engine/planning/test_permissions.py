@@ -44,7 +44,7 @@ def test_permission_for_a_request(method: str, path: str, expected: str) -> None
 
 @pytest.mark.parametrize("path", ["/version", "/api/v1", "", "/apis/apps"])
 def test_a_path_without_a_resource(path: str) -> None:
-    with pytest.raises(ValueError, match="no path of an API resource"):
+    with pytest.raises(ValueError, match="not the path of an API resource"):
         permission_for_request("GET", path)
 
 
