@@ -45,17 +45,10 @@ from chaos.core.errors import UsageError
 @gameday_argument
 @only_cluster_option
 @click.option("--namespace", "-n", default="nodefall", show_default=True, help="The namespace of all objects.")
-@click.option(
-    "--image",
-    default=f"nodefall:{__version__}",
-    show_default=True,
-    help="The image, built from deploy/image/Dockerfile.",
-)
+@click.option("--image", default=f"nodefall:{__version__}", show_default=True, help="From deploy/image/Dockerfile.")
 @click.option("--storage", "size", default="1Gi", show_default=True, help="The size of the reports volume.")
 @click.option("--storage-class", default="", metavar="NAME", help="Its storage class. Default: the default class.")
-@click.option(
-    "--s3", default="", metavar="BUCKET/PREFIX", help="Copy the reports to an S3-compatible store every hour."
-)
+@click.option("--s3", default="", metavar="BUCKET/PREFIX", help="Copy the reports to an S3 store every hour.")
 @click.option("--secret", default="", metavar="NAME", help="With keys and passwords. Default: nodefall-GAMEDAY.")
 @click.option("--format", "form", type=click.Choice(["manifests", "helm"]), default="manifests", show_default=True)
 def deploy_command(**options: Any) -> int:
