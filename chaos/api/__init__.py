@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from chaos.core.experiment import (
         Expectation, Experiment, KnownDeviation, Recovery, Spec, Step, Until, Workload
     )
-    from chaos.core.target_spec import LabelRequirement, TargetSpec
+    from chaos.core.target_spec import LabelRequirement, TargetPods, TargetSpec
     from chaos.core.field_types import Secret
     from chaos.core.indexes import PodHistories
     from chaos.core.inventory import (
@@ -97,9 +97,9 @@ __all__ = [
     "ProofStatus", "ProtectedNodes", "Query", "QueryResult", "QuerySample", "Recovery", "Refused", "Rehearsal",
     "RequirementUnmet", "Risk", "Row", "Rule", "Run", "RunResult", "RunWatcher", "Runs", "ScorePart", "Scrape",
     "Secret", "Series", "ServiceReference", "Side", "Spec", "Stall", "Standing", "Status", "Step", "StepResult",
-    "TaintsCommand", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult", "UndoStep",
-    "Unnoticed", "Unreachable", "Unsupported", "Until", "UsageError", "ValueLimit", "Verdict", "VictimRank", "Workload",
-    "compare", "judge", "kube", "load", "plan", "rehearse", "run",
+    "TaintsCommand", "TargetPods", "TargetSpec", "TimeSource", "Timeline", "Undo", "UndoPending", "UndoResult",
+    "UndoStep", "Unnoticed", "Unreachable", "Unsupported", "Until", "UsageError", "ValueLimit", "Verdict",
+    "VictimRank", "Workload", "compare", "judge", "kube", "load", "plan", "rehearse", "run",
 ]
 # fmt: on
 

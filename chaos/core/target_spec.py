@@ -45,7 +45,7 @@ class LabelRequirement(Model):
 WORKLOAD = "workload"  # the namespace that a run makes for the experiment's workload
 
 
-class PodSelector(Model):
+class TargetPods(Model):
     """Selector of pods: all given filters must match. Pods that have finished or are being deleted never match."""
 
     namespace: str = Field(
@@ -98,7 +98,7 @@ def describe_labels(labels: Mapping[str, str] | None, expressions: Iterable[Labe
 
 
 def _pods(value: Any) -> Any:
-    return PodSelector() if value == WORKLOAD else value
+    return TargetPods() if value == WORKLOAD else value
 
 
 class TargetSpec(Model):
@@ -116,8 +116,8 @@ class TargetSpec(Model):
     zone: str | None = Field(None, description="The value of the label topology.kubernetes.io/zone.")
     os: Literal["linux", "windows"] | None = Field(None, description="The operating system of the nodes.")
     runs: Annotated[
-        PodSelector | None,
-        BeforeValidator(_pods, json_schema_input_type=Literal["workload"] | PodSelector | None),
+        TargetPods | None,
+        BeforeValidator(_pods, json_schema_input_type=Literal["workload"] | TargetPods | None),
     ] = Field(
         None,
         description="Pods of which each node runs at least one before the first step: pods that exist already, or "

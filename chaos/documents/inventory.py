@@ -9,9 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from chaos.core.driver import DEFAULT_TRANSPORT, file_keys, power_drivers, transport_drivers
+from chaos.core.driver import file_keys
 from chaos.core.errors import UsageError
 from chaos.core.files import absolute_paths
+from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.lab_settings import Lab
 from chaos.documents.document import open_document, read_document

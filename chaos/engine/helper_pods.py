@@ -9,8 +9,8 @@ from chaos.cluster.errors import check_success, decode_body
 from chaos.core.action import AnyAction
 from chaos.core.api_fact import field
 from chaos.core.api_path import resource_path
-from chaos.core.driver import DEFAULT_TRANSPORT
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.installed_drivers import DEFAULT_TRANSPORT
 from chaos.core.inventory import Host, Inventory
 from chaos.core.labels import HELPER_LABEL, HELPER_SESSION, LOCK_NAMESPACE, RUN_LABEL
 from chaos.core.plan import PlannedStep

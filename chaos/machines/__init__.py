@@ -1,6 +1,6 @@
 """Machines over SSH, WinRM, containers and pods: sessions, power controls, the observer of hosts."""
 
-from chaos.core.driver import install
+from chaos.core.installed_drivers import install
 from chaos.machines import power, transports
 
 install(transports, power)

@@ -14,8 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from chaos.cluster.api import ExecApi
 from chaos.core.command import PowerCommand, PowerVerb
-from chaos.core.driver import DEFAULT_TRANSPORT, PowerSettings, power_drivers, transport_drivers
+from chaos.core.driver import PowerSettings
 from chaos.core.errors import NodefallError, Refused
+from chaos.core.installed_drivers import DEFAULT_TRANSPORT, power_drivers, transport_drivers
 from chaos.core.inventory import Host, Inventory, OperatingSystem
 from chaos.core.ports import MachineAddresses, PowerControl, RestartPolicyControl, Session, SoftOffControl
 from chaos.machines.local import SecretContext

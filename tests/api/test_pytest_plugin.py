@@ -14,8 +14,8 @@ from msgspec import structs
 
 import chaos.api.pytest.experiments  # imported once, not in every inner session
 from chaos.app.run.results import Run
-from chaos.core.driver import power_drivers, transport_drivers
 from chaos.core.errors import BadInput, NodefallError, Problem, Refused, RequirementUnmet, UndoPending
+from chaos.core.installed_drivers import power_drivers, transport_drivers
 from chaos.core.result import RunResult
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status

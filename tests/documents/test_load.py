@@ -19,7 +19,7 @@ import chaos.verdicts.assertions
 from chaos.core.action import Action, Scope, UndoKind
 from chaos.core.errors import BadInput
 from chaos.core.registry import PluginRegistry, discover
-from chaos.core.target_spec import PodSelector
+from chaos.core.target_spec import TargetPods
 from chaos.documents.experiment import load_experiment
 from chaos.documents.gameday import load_game_day
 from chaos.documents.inventory import load_inventory
@@ -405,14 +405,14 @@ def running_the_workload(tmp_path: Path, workload: str) -> Path:
 
 def test_a_target_may_run_the_workload(tmp_path: Path) -> None:
     file = running_the_workload(tmp_path, "  workload: {manifests: [w.yaml]}\n")
-    assert load_experiment(file, REGISTRY).spec.targets["victim"].runs == PodSelector()
+    assert load_experiment(file, REGISTRY).spec.targets["victim"].runs == TargetPods()
 
 
 def test_a_target_may_run_pods_that_exist_already(tmp_path: Path) -> None:
     file = running_the_workload(tmp_path, "")
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("runs: workload", "runs: {namespace: shop, owner: StatefulSet/db}"), encoding="utf-8")
-    wanted = PodSelector(namespace="shop", owner="StatefulSet/db")
+    wanted = TargetPods(namespace="shop", owner="StatefulSet/db")
     assert load_experiment(file, REGISTRY).spec.targets["victim"].runs == wanted
 
 

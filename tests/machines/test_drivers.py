@@ -12,9 +12,10 @@ from typing import Any, get_args
 
 import pytest
 
-from chaos.core.driver import file_keys, power_drivers, transport_drivers
+from chaos.core.driver import file_keys
 from chaos.core.errors import Refused
 from chaos.core.field_types import Model
+from chaos.core.installed_drivers import power_drivers, transport_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.ports import Session
 from chaos.machines.driver import (
@@ -205,7 +206,7 @@ def test_a_second_driver_of_that_name_is_an_error(outside: Path) -> None:
         [
             sys.executable,
             "-c",
-            "import chaos.machines; from chaos.core.driver import power_drivers; power_drivers()",
+            "import chaos.machines; from chaos.core.installed_drivers import power_drivers; power_drivers()",
         ],
         env={**os.environ, "PYTHONPATH": str(outside)},
         capture_output=True,

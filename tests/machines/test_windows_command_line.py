@@ -83,7 +83,7 @@ def test_parsers_find_what_is_quoted_wrongly() -> None:
     "program", ["shutdown.exe", "", r"\shutdown.exe", "/bin/sh", 'C:\\a"b.exe', r"C:\%X%\a.exe", r"\\h\s\a.exe"]
 )
 def test_programs_need_a_full_path(program: str) -> None:
-    with pytest.raises(Refused, match="it is no full path") as refused:
+    with pytest.raises(Refused, match="it is not a full path") as refused:
         process_command_line([program])
     assert r"C:\Windows\System32\shutdown.exe" in refused.value.hint
 

@@ -22,6 +22,7 @@ from chaos.rehearsal.run import RehearsalOptions, rehearse_and_store
 from tests.kit.command import command
 from tests.kit.processes import ROOT, environment
 from tests.kit.rehearsals import loaded, rehearse, settings_of, spec_of
+from tools.replay.__main__ import main as replay_main
 
 NAME = "graceful-poweroff"
 FILES = {
@@ -71,8 +72,7 @@ def test_it_has_the_files_of_a_run(tmp_path: Path) -> None:
     assert again.result.hypothesis == run.result.hypothesis
     assert command("undo", "--list", cwd=tmp_path).returncode == 0
     assert NAME in command("runs", cwd=tmp_path).stdout
-    replayed = command("lab", "replay", run.directory / "recording.jsonl.gz", "--json")
-    assert replayed.returncode == 0, replayed.stdout
+    assert replay_main([str(run.directory / "recording.jsonl.gz"), "--json"]) == 0
 
 
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:

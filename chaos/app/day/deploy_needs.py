@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from chaos.core.driver import DEFAULT_TRANSPORT, transport_drivers
 from chaos.core.field_types import Secret
+from chaos.core.installed_drivers import DEFAULT_TRANSPORT, transport_drivers
 from chaos.core.inventory import Defaults, Host, Inventory
 from chaos.core.labels import ZONE_LABEL
 from chaos.core.target_spec import TargetSpec

@@ -33,8 +33,8 @@ from chaos.cli.output import echo, write_trusted
 from chaos.cli.setup import init_questions as questions
 from chaos.cli.setup.doctor import echo_report, report_document, run_doctor
 from chaos.cluster.client import connect
-from chaos.core.driver import power_drivers
 from chaos.core.errors import UsageError
+from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.documents.inventory import load_inventory
 from chaos.engine.connection import login, refuse_before_side_effects

@@ -11,7 +11,7 @@ from chaos.core.errors import Refused
 from chaos.core.experiment import Experiment
 from chaos.core.inventory import Inventory, Limits
 from chaos.core.kube import Node, full_name, is_ready, operating_system
-from chaos.core.target_spec import PodSelector, TargetSpec
+from chaos.core.target_spec import TargetPods, TargetSpec
 
 SPREAD = 3  # replicas of the bundled workloads
 
@@ -127,7 +127,7 @@ def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
     )
 
 
-def _can_run(node: Node, spec: TargetSpec, pods: PodSelector, view: ClusterView) -> bool:
+def _can_run(node: Node, spec: TargetSpec, pods: TargetPods, view: ClusterView) -> bool:
     return is_schedulable(node) if pods.is_own else bool(existing_pods(spec, node.metadata.name, view))
 
 

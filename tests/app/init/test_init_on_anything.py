@@ -14,8 +14,8 @@ from chaos.app.discovery.nodes import ListedMetadata, ListedNode
 from chaos.app.discovery.powers import powers
 from chaos.app.init import refuse_lab
 from chaos.cli.app import main
-from chaos.core.driver import power_drivers
 from chaos.core.errors import UsageError
+from chaos.core.installed_drivers import power_drivers
 from chaos.core.kube.node import NodeInfo, NodeSpec, NodeStatus
 from chaos.machines.power import libvirt as driver
 

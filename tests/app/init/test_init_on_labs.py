@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from chaos.core.driver import power_drivers
+from chaos.core.installed_drivers import power_drivers
 from chaos.documents.inventory import load_inventory
 from chaos.documents.schema import json_schema
 from chaos.engine.registry import load_registry

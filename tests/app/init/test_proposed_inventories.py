@@ -16,7 +16,7 @@ from chaos.app.discovery.nodes import ListedMetadata, ListedNode
 from chaos.app.discovery.powers import PowerChoice
 from chaos.app.discovery.proposal import Choices, ClusterFacts, propose
 from chaos.app.init import render
-from chaos.core.driver import power_drivers
+from chaos.core.installed_drivers import power_drivers
 from chaos.core.inventory import Inventory
 from chaos.core.kube.meta import Condition
 from chaos.core.kube.node import Address, NodeInfo, NodeSpec, NodeStatus

@@ -19,9 +19,9 @@ from typing import Any
 import boto3
 import pytest
 
-from chaos.core.driver import power_drivers
 from chaos.core.errors import Refused
 from chaos.core.field_types import Secret
+from chaos.core.installed_drivers import power_drivers
 from chaos.core.ports import ON_OFF_STATE, PowerControl, RestartPolicyControl
 from chaos.machines.driver import power_control_of
 from chaos.machines.local import SecretContext, read_secret
@@ -139,7 +139,7 @@ def test_each_is_an_extra_of_its_kind_only(kind: str) -> None:
 def test_none_is_imported_to_load_drivers_and_inventories() -> None:
     """Even where all are installed: their import takes up to a second."""
     code = (
-        "import sys; from chaos.core.driver import power_drivers; import chaos.app.wiring.connect\n"
+        "import sys; from chaos.core.installed_drivers import power_drivers; import chaos.app.wiring.connect\n"
         "import chaos.machines.pool\n"
         "from chaos.engine.registry import load_registry; from chaos.documents.schema import json_schema\n"
         "json_schema(load_registry()); power_drivers()\n"
@@ -180,7 +180,7 @@ def test_command_is_run_without_a_shell(tmp_path: Path) -> None:
         ({"env": "NONE"}, "environment variable NONE is not set"),
         ({"env": "EMPTY"}, "not set or empty"),
         ({"file": "none"}, "cannot be read: No such file"),
-        ({"file": "."}, "cannot be read: Is a directory"),
+        ({"file": "."}, "not a regular file"),
         ({"file": "binary"}, "is not UTF-8"),
         ({"file": "loose"}, "not trusted: any user may write this file"),
         ({"command": ["no-such-program-here"]}, "failed: No such file"),

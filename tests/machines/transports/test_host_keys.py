@@ -201,7 +201,7 @@ def test_revoked(server: Server) -> None:
 
 
 def test_known_hosts_that_cannot_be_read(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="cannot be read: Is a directory"):
+    with pytest.raises(Refused, match="not a regular file"):
         open_session(server.settings(known_hosts=tmp_path))
 
 
@@ -329,7 +329,7 @@ def test_a_pin_is_set_once() -> None:
     assert (pin.key, pin.type) == ("ssh-rsa SHA256:a", "ssh-rsa")
     with pytest.raises(Refused, match="host has changed hands") as caught:
         pin.verify("ssh-rsa SHA256:b", "host")
-    assert "a machine that was reinstalled is another one" in caught.value.hint
+    assert "a reinstalled machine is a different one" in caught.value.hint
 
 
 def test_a_container_of_the_same_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

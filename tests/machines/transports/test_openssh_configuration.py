@@ -301,6 +301,6 @@ def test_what_the_driver_reports_of_a_host(server: Server) -> None:
     assert driver.sudo_user(openssh_host(ssh_config(server, "User root"))) == ""
     assert driver.sudo_user(openssh_host(ssh_config(server), user="ops")) == "ops"
     assert driver.sudo_user(openssh_host(ssh_config(server, "User chaos"), sudo=False)) == ""
-    with pytest.raises(Refused, match="the login of every node is that of ssh_config"):
+    with pytest.raises(Refused, match="the login of every node comes from ssh_config"):
         driver.sudo_user(replace(host_with({}, transport="openssh"), key="every node"))
     assert driver.jump_hosts(context) == ()

@@ -71,8 +71,8 @@ def test_an_armed_command_starts_when_it_is_released(windows: WindowsSshd, sessi
 def test_what_cannot_be_quoted_is_not_sent(windows: WindowsSshd, session: SshSession) -> None:
     outcome = session.run(HostCommand(("shutdown.exe",)))
     assert outcome.delivery == Delivery.NOT_SENT
-    assert "it is no full path" in outcome.error
-    with pytest.raises(Refused, match="it is no full path"):
+    assert "it is not a full path" in outcome.error
+    with pytest.raises(Refused, match="it is not a full path"):
         session.arm(HostCommand(("shutdown.exe",)))
     assert windows.started == []
 

@@ -93,7 +93,7 @@ def test_plain_http_encrypts_its_messages() -> None:
         ),
         ({"scheme": "http", "password": SECRET, "caFile": "x"}, "caFile and fingerprint need scheme https"),
         ({"password": "hunter22"}, "a secret must not be in this file"),
-        ({"password": SECRET, "fingerprint": "SHA1:00"}, "it is no SHA-256 of a certificate"),
+        ({"password": SECRET, "fingerprint": "SHA1:00"}, "it is not the SHA-256 of a certificate"),
         ({"password": SECRET, "verify": False}, "Extra inputs are not permitted"),
     ],
 )
