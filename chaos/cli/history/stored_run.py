@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from chaos.api import judge
 from chaos.cli.lazy import require_reports
-from chaos.cli.output import echo, echo_encodable, open_page, to_json, wants_color, write
+from chaos.cli.output import echo, echo_encodable, open_page, wants_color, write
 from chaos.core.errors import UsageError
 from chaos.core.result import RunResult, RunState, StepResult, StoredRun
 from chaos.core.store import run_directory
@@ -21,6 +21,7 @@ from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.store.run_directory import RESULT, load
 from chaos.core.store.run_history import read_run
 from chaos.core.text import printable, shell_word
+from chaos.reports.run import json_
 from chaos.reports.run.outline import unnoticed_text
 from chaos.reports.run.renderer import load_renderers
 from chaos.reports.run.summary import summary
@@ -45,7 +46,7 @@ def judge_recording(
         judged.write(report)
         click.echo(f"report: {report}", err=True)
     if as_json:
-        click.echo(to_json(result))
+        click.echo(json_.render(result, judged.timeline), nl=False)
     else:
         echo(*_result_lines(result))
     return result.exit_code

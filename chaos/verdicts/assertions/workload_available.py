@@ -14,7 +14,7 @@ from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespac
 from chaos.core.field_types import Model
 from chaos.core.kube import Workload, is_owned_by
 from chaos.core.number_types import SpareOrPercentage
-from chaos.core.signal import Quantifier, Signal, Subject, SubjectSet
+from chaos.core.signal import Quantifier, Sample, Signal, Subject, SubjectSet
 from chaos.core.timeline import Version
 from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.membership import Present, at, require_complete
@@ -101,11 +101,15 @@ def _effective(reported: Subject, key: WorkloadKey, params: Params, machines: Ma
     for desired in {desired for _, desired in numbers}:
         needed = params.needed(desired)
         parts += _proven([Subject("", _enough(running, needed, desired, key, view))], view)
-    both = combine(SubjectSet("", parts))
-    described = (
-        structs.replace(s, observation=reported.signal.at(s.t).observation) if s.value else s for s in both.samples
-    )
-    return structs.replace(reported, signal=Signal(tuple(described)))
+    samples = (_described(sample, parts) for sample in combine(SubjectSet("", parts)).samples)
+    return structs.replace(reported, signal=Signal(tuple(samples)))
+
+
+def _described(sample: Sample, parts: Iterable[Subject]) -> Sample:
+    """The sample with the observation of the first part that has its value."""
+    found = (part.signal.at(sample.t) for part in parts)
+    text = next((each.observation for each in found if each.value is sample.value), sample.observation)
+    return structs.replace(sample, observation=text)
 
 
 def _proven(subjects: Iterable[Subject], view: View) -> Iterator[Subject]:
@@ -117,12 +121,12 @@ def _enough(running: Sequence[Subject], needed: int, desired: int, key: Workload
     """Whether ``needed`` of the pods run, while the workload is to have ``desired`` pods."""
     counted = combine(SubjectSet("", running, Quantifier.COUNT, needed))
     text = f"fewer than {needed} of {desired} pods are Ready on machines that run"
-    few = Signal(tuple(structs.replace(s, observation=s.observation if s.value else text) for s in counted.samples))
     plural = key[0]
     other = from_history(
-        view.timeline.workloads[key].peek(), lambda version: (counts(plural, version.object)[1] != desired, "")
+        view.timeline.workloads[key].peek(), lambda version: (counts(plural, version.object)[1] != desired, text)
     )
-    return combine(SubjectSet("", (Subject("", few), Subject("", other)), Quantifier.ANY))
+    either = combine(SubjectSet("", (Subject("", counted), Subject("", other)), Quantifier.ANY))
+    return Signal(tuple(structs.replace(s, observation=text) for s in either.samples))
 
 
 def _subject(params: Params, names: Names) -> Noun:

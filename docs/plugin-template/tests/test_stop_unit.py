@@ -15,7 +15,7 @@ def test_it_stops_the_unit_and_starts_it_again() -> None:
     program = ACTION.program(ACTION.prepare(TARGET, Params(unit="cron.service")))
     assert [str(command) for command in program.commands] == ["systemctl stop cron.service"]
     assert [str(step.command) for step in program.undo.steps] == ["systemctl start cron.service"]
-    assert [str(check) for check in program.undo.proof] == [f"{FACT} is active", "node-ready is True"]
+    assert [str(check) for check in program.undo.proof] == [f"{FACT} is active", "the node is Ready"]
     assert [str(check) for check in program.preconditions] == [f"{FACT} is active"]
     assert program.failsafe.argv == ("systemctl", "start", "cron.service")
 
