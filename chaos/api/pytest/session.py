@@ -48,7 +48,8 @@ class ExperimentSession:
             return
         if (VERDICT, REFUSED) in report.user_properties:
             self._refused.add(report.nodeid)
-        self._reported.add(report.nodeid)
+        if report.when == "teardown" or not report.passed:  # the file has no name of a case before that
+            self._reported.add(report.nodeid)
         if add := _add_suite_property(self._config):
             ours = [each for each in report.user_properties if each[0].startswith("nodefall.")]
             if report.when == "teardown":
