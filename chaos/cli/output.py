@@ -50,7 +50,7 @@ def is_closed_pipe(number: int) -> bool:
 
 
 class OutputFailed(OSError):
-    """Standard output cannot be written, as on a full disk."""
+    """Standard output cannot be written, for example because the disk is full."""
 
 
 class StandardStream:

@@ -51,13 +51,21 @@ class ClusterView:
         """Names of the static pods on a node, sorted."""
         return tuple(sorted(self._static_pods.get(node, ())))
 
+    def pods_on(self, node: str) -> tuple[Pod, ...]:
+        """The pods that are bound to a node."""
+        return tuple(self._bound_pods.get(node, ()))
+
+    @cached_property
+    def _bound_pods(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for pod in self.pods:
+            if pod.spec and pod.spec.node_name:
+                found.setdefault(pod.spec.node_name, []).append(pod)
+        return found
+
     @cached_property
     def _static_pods(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for pod in self.pods:
-            if pod.spec and pod.spec.node_name and is_static(pod):
-                found.setdefault(pod.spec.node_name, set()).add(pod.metadata.name)
-        return found
+        return {node: {pod.metadata.name for pod in pods if is_static(pod)} for node, pods in self._bound_pods.items()}
 
 
 def zone(node: Node) -> str:

@@ -135,7 +135,7 @@ def _is_labelled_alike(before: Pod, pod: Pod) -> bool:
 
 
 def _is_owned_alike(before: Pod, pod: Pod) -> bool:
-    """Whether the controller is certainly the same, because the versions share the object that names it."""
+    """Whether both versions certainly have the same controller, because they share the owner references."""
     was, now = before.metadata, pod.metadata
     return was.owner_references is now.owner_references and was.namespace == now.namespace
 

@@ -59,7 +59,7 @@ class ControllerManager(Model):
             full_match(r"https://[^/?#@\s]+", "is not a URL like https://10.0.0.1:10257, without credentials and path"),
         ]
     ] = Field(min_length=1, description="The URL of each replica. Only the counters of the leader change.")
-    ca: str | None = Field(None, description="The file with the CA. By default, the CA of the cluster.")
+    ca: str | None = Field(None, description="The file with the CA certificate. The default is the CA of the cluster.")
 
 
 class Cluster(Model):
@@ -77,7 +77,7 @@ class Cluster(Model):
         description="Read kubelets through the API server. The permission for this amounts to root on every node.",
     )
     kubelet_ca: str | None = Field(
-        None, alias="kubeletCA", description="The file with the CA. By default, the CA of the cluster."
+        None, alias="kubeletCA", description="The file with the CA certificate. The default is the CA of the cluster."
     )
     controller_manager: ControllerManager | None = Field(
         None, alias="controllerManager", description="How to read the metrics of the controller manager."

@@ -113,7 +113,9 @@ class Lab(Model):
     allocate_node_cidrs: Flag = Field(
         False, alias="allocateNodeCIDRs", description="The flag of the controller manager."
     )
-    swap: Quantity = Field("", description="Swap of the workers in /etc/fstab, such as 2Gi. It is on after each boot.")
+    swap: Quantity = Field(
+        "", description="The size of the swap area in /etc/fstab of each worker, such as 2Gi. Each boot turns it on."
+    )
     swapped_off: Flag = Field(False, alias="swappedOff", description="Swap is off until the next boot.")
     fail_swap_on: Flag = Field(
         True, alias="failSwapOn", description="Whether the kubelets of the workers refuse to start while swap is on."

@@ -36,9 +36,9 @@ def add_rfc3339(value: Any) -> Any:
     return found
 
 
-def rfc3339(t: float) -> str:
-    """``2026-11-21T03:35:37.123456Z``."""
-    return datetime.fromtimestamp(t, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+def rfc3339(t: float, timespec: str = "microseconds") -> str:
+    """``2026-11-21T03:35:37.123456Z``. ``timespec``: the unit of the last digits."""
+    return datetime.fromtimestamp(t, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def rounded(value: Any) -> Any:

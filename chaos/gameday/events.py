@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from chaos.core.duration import format_duration
 from chaos.core.metrics import Metric
+from chaos.core.moments import rfc3339
 from chaos.core.text import printable
 from chaos.gameday.document import Occasion
 
@@ -138,7 +138,7 @@ def details(event: DayEvent) -> list[tuple[str, str]]:
 
 def format_time(t: float) -> str:
     """RFC 3339, in UTC."""
-    return datetime.fromtimestamp(t, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(t, "milliseconds")
 
 
 def webhook_document(event: DayEvent) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class FleetSpec(Model):
     secret: str | None = Field(
         None,
         pattern=OBJECT_NAME,
-        description="The Secret with keys and passwords. By default, nodefall- and the game day's name.",
+        description="The name of the Secret with keys and passwords. The default is nodefall-GAMEDAY.",
     )
     storage: FleetStorage = Field(FleetStorage(), description="Storage for the reports of the Jobs.")
     max_clusters: StrictInt = Field(

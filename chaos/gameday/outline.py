@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 
 from msgspec import Struct
 
 from chaos.core.duration import format_duration, parse_duration
 from chaos.core.experiment import Experiment
+from chaos.core.moments import rfc3339
 from chaos.gameday.calendar import Calendar, Opening, starts, times
 from chaos.gameday.document import GameDay, GameDayEntry, Pause
 from chaos.gameday.estimates import BlastRadius, blast_radius, experiment_duration, worst
@@ -206,8 +207,8 @@ def _opening(opening: Opening, calendar: Calendar) -> PlannedOpening:
 
 def planned_moment(moment: datetime, calendar: Calendar) -> PlannedMoment:
     """``moment`` in both zones, to the second."""
-    utc = moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return PlannedMoment(moment.astimezone(calendar.zone).isoformat(timespec="seconds"), utc)
+    local = moment.astimezone(calendar.zone).isoformat(timespec="seconds")
+    return PlannedMoment(local, rfc3339(moment.timestamp(), "seconds"))
 
 
 def _warnings(entries: Sequence[OutlineEntry], openings: Sequence[Opening], expected: float) -> tuple[str, ...]:

@@ -31,6 +31,19 @@ from chaos.cli.lazy import (
 
 VERDICTS = ("held", "violated", "inconclusive", "aborted", "refused", "interrupted", "running", "no-result", "damaged")
 
+_of_cluster = click.option(
+    "--cluster",
+    metavar="NAME",
+    help="Only runs on this cluster: the name of its inventory, or the first characters of its UID.",
+)
+_since = click.option(
+    "--since",
+    callback=parse_time,
+    metavar="TIME",
+    help="Only runs that started at this time or later: 2026-11-21, or 7d.",
+)
+_until = click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before this time.")
+
 
 @command(
     "nodefall judge recording.jsonl.gz experiments/graceful-poweroff.yaml",
@@ -124,18 +137,9 @@ def show_command(**options: Any) -> None:
     metavar="VERDICT",
     help=f"Only runs with this verdict: {', '.join(VERDICTS)}. Can be repeated.",
 )
-@click.option(
-    "--cluster",
-    metavar="NAME",
-    help="Only runs on this cluster: the name of its inventory, or the first characters of its UID.",
-)
-@click.option(
-    "--since",
-    callback=parse_time,
-    metavar="TIME",
-    help="Only runs that started at this time or later: 2026-11-21, or 7d.",
-)
-@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before this time.")
+@_of_cluster
+@_since
+@_until
 @stored_runs_option
 @click.option(
     "--markdown", is_flag=True, help="A table in Markdown, and the reports of runs that did not hold: for CI summaries."
@@ -200,21 +204,12 @@ def prune_command(**options: Any) -> int:
     "nodefall trend graceful-poweroff --mix experiments --format json",
 )
 @click.argument("experiment", shell_complete=complete_experiment)
-@click.option(
-    "--cluster",
-    metavar="NAME",
-    help="Only runs on this cluster: the name of its inventory, or the first characters of its UID.",
-)
+@_of_cluster
 @click.option(
     "--experiment-hash", metavar="SHA256", help="Only runs of the file whose hash begins with these characters."
 )
-@click.option(
-    "--since",
-    callback=parse_time,
-    metavar="TIME",
-    help="Only runs that started at this time or later: 2026-11-21, or 7d.",
-)
-@click.option("--until", callback=parse_time, metavar="TIME", help="Only runs that started before this time.")
+@_since
+@_until
 @click.option(
     "--mix",
     type=click.Choice(["clusters", "experiments"]),

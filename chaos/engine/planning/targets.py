@@ -77,8 +77,7 @@ def existing_pods(spec: TargetSpec, node: str, view: ClusterView) -> tuple[str, 
     """The pods, as namespace/name, that a target asks for and that run on the node already, sorted."""
     if spec.runs is None or spec.runs.is_own:
         return ()
-    own = (pod for pod in view.pods if pod.spec and pod.spec.node_name == node and spec.runs.matches(pod, ""))
-    return tuple(sorted(full_name(pod.metadata) for pod in own))
+    return tuple(sorted(full_name(pod.metadata) for pod in view.pods_on(node) if spec.runs.matches(pod, "")))
 
 
 def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory, own_node: str = "") -> list[str]:
@@ -145,7 +144,7 @@ def _count(spec: TargetSpec, candidates: int) -> int:
 
 
 def _describe_shortage(spec: TargetSpec, view: ClusterView) -> str:
-    if spec.runs and not any(existing_pods(spec, node, view) for node in view.nodes) and not spec.runs.is_own:
+    if spec.runs and not spec.runs.is_own and not any(existing_pods(spec, node, view) for node in view.nodes):
         return f"there are no {spec.runs} on any node"
     matching = [node for node in view.nodes.values() if _matches(node, spec, view)]
     not_ready = sum(not is_ready(node) for node in matching)

@@ -191,8 +191,9 @@ POWER_CUT = Action(
     name="power-cut",
     summary="cut the power, without any shutdown",
     description="""
-    The machine is off at once, as if the power cord were pulled, and writes nothing more to its disk. SysRq ``o`` is
-    refused on a shared kernel. In both cases the power control is needed to power the machine on again.
+    The machine is off at once, as if the power cord were pulled, and writes nothing more to its disk. The method
+    ``sysrq`` (SysRq ``o``) is refused on a shared kernel. With either method, the power control must be able to power
+    the machine on again.
     """,
     example="{name: cut, action: power-cut, target: victim}",
     params=PowerCutParams,

@@ -244,7 +244,7 @@ def _phrase_undecided(answer: Answer, anchor: float, label: str, end: str) -> st
 
 
 def _phrase_readings(doubt: Stretch, anchor: float, label: str, end: str) -> str:
-    """Describe a stretch that began or ended at an uncertain moment, so that both verdicts are possible."""
+    """Describe a stretch whose begin or end is uncertain, so that both verdicts are possible."""
     is_begin = doubt.lo < doubt.hi
     times = (doubt.lo, doubt.hi) if is_begin else (doubt.end_lo, doubt.end_hi)
     first, last = (format_since(t, anchor, label) for t in times)
