@@ -6,6 +6,7 @@ It is registered in the process that writes the results, with an inventory only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ class ExperimentSession:
         self._collected: dict[str, None] = {}
         self._begun: set[str] = set()
         self._reported: set[str] = set()
+        self._workers: dict[str, Any] = {}  # of pytest-xdist, by experiments that have begun
         self._refused: set[str] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -46,6 +48,8 @@ class ExperimentSession:
         """Note what has a report, and make its properties those of the suite, which Jenkins' JUnit schema allows."""
         if report.nodeid not in self._collected:
             return
+        if worker := getattr(report, "node", None):
+            self._workers[report.nodeid] = worker
         if (VERDICT, REFUSED) in report.user_properties:
             self._refused.add(report.nodeid)
         if report.when == "teardown" or not report.passed:  # the file has no name of a case before that
@@ -70,7 +74,9 @@ class ExperimentSession:
         why = "interrupted" if nodeid in self._begun else "not started"
         text = f"{why}: the session ended before this experiment had a verdict"
         location = (nodeid.partition("::")[0], 0, nodeid.rpartition("::")[2])
-        return pytest.TestReport(nodeid, location, {}, "failed", text, "setup")
+        # --junitxml has a case for each worker: a second one beside that of the setup would leave that without a name.
+        worker = {"node": self._workers[nodeid]} if nodeid in self._workers else {}
+        return pytest.TestReport(nodeid, location, {}, "failed", text, "setup", **worker)
 
     @property
     def _fails(self) -> bool:
