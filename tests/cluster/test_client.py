@@ -5,6 +5,11 @@ from __future__ import annotations
 import datetime
 import logging
 import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,8 @@ import pytest
 from chaos.cluster.client import connect
 from chaos.cluster.cluster_state import cluster_uid, server_is_loopback, server_version
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
+from chaos.cluster.observers.http_client import http_request
+from chaos.cluster.observers.promql import PrometheusClient, Tls
 from chaos.core.errors import BadInput, Exit, NodefallError
 from chaos.core.redaction import redact
 from tests.kit.misbehaving import KubeServer, kubeconfig, plain_api, serving
@@ -272,3 +279,67 @@ def test_every_request_is_logged_with_its_outcome(tmp_path: Path, caplog: pytest
     good, bad = [record.getMessage() for record in caplog.records if record.name == "chaos.cluster.api"]
     assert re.fullmatch(rf"GET http://127.0.0.1:{port}/version: 200 in \d\.\d+ s", good)
     assert re.fullmatch(r"GET http://127.0.0.1:1/version failed after \d\.\d+ s: .*connection refused", bad)
+
+
+# What arrives before the bytes of which each takes its time.
+SLOW_PLACES = {
+    "headers": b"HTTP/1.1 200 OK\r\nX: ",
+    "body": b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n",
+    "chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8000\r\n",
+    "size of a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+}
+
+
+def ask_api(folder: Path, port: int) -> None:
+    ca = {"certificate-authority": str(folder / "cluster.crt")}
+    file = kubeconfig(folder, f"https://127.0.0.1:{port}", {"token": "t"}, **ca)
+    connect(str(file)).request("GET", "/a", timeout=1)
+
+
+def ask_kubelet(folder: Path, port: int) -> None:
+    file = kubeconfig(folder, "https://127.0.0.1:1", {"token": "t"})
+    connect(str(file), kubelet_ca=str(folder / "cluster.crt")).kubelet("127.0.0.1", port, "/metrics")
+
+
+def ask_gate(folder: Path, port: int) -> None:
+    http_request("GET", f"https://127.0.0.1:{port}/", seconds=1)
+
+
+def ask_prometheus(folder: Path, port: int) -> None:
+    PrometheusClient(f"https://127.0.0.1:{port}", tls=Tls(ca=str(folder / "cluster.crt"))).query("up")
+
+
+@pytest.mark.parametrize("place", SLOW_PLACES)
+@pytest.mark.parametrize("ask", [ask_api, ask_kubelet, ask_gate, ask_prometheus])
+def test_an_answer_that_comes_byte_by_byte_is_not_awaited(
+    ask: Callable[[Path, int], None],
+    place: str,
+    tmp_path: Path,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("chaos.cluster.client._KUBELET_TIMEOUTS", (1.0, 1.0))
+    monkeypatch.setattr("chaos.cluster.observers.promql._TIMEOUT", 1)
+    monkeypatch.setattr("chaos.cluster.observers.promql._MAX_SECONDS", 1.0)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority.file))
+    over = threading.Event()
+
+    def dribble() -> None:
+        connection, _ = listener.accept()
+        with suppress(OSError), authority.server().wrap_socket(connection, server_side=True) as stream:
+            stream.recv(4096)
+            stream.sendall(SLOW_PLACES[place])
+            while not over.wait(0.1):
+                stream.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        begin = time.monotonic()
+        try:
+            with pytest.raises(NodefallError):
+                ask(tmp_path, listener.getsockname()[1])
+            assert 0.9 < time.monotonic() - begin < 5
+        finally:
+            over.set()
+            thread.join()
