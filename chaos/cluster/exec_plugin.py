@@ -21,6 +21,7 @@ from chaos.cluster.access import Access
 from chaos.cluster.errors import OTHER, KubeUnreachable
 from chaos.cluster.go_yaml import load_yaml
 from chaos.cluster.kubeconfig import ExecEntry
+from chaos.cluster.kubeconfig_checks import has_control_character
 from chaos.core.clock.system import wall_time
 from chaos.core.errors import BadInput, NodefallError
 from chaos.core.programs import TooMuchOutput, run_bounded
@@ -170,8 +171,10 @@ class ExecPlugin:
     def _decode(self, output: bytes) -> PluginCredentials:
         """The credentials in what the program has printed. Raises KubeUnreachable."""
         try:
-            answer = msgspec.convert(load_yaml("", output), _ExecCredential)
-        except (BadInput, msgspec.ValidationError) as error:
+            is_json = output.lstrip().startswith(b"{")
+            document = msgspec.json.decode(output) if is_json else load_yaml("", output)
+            answer = msgspec.convert(document, _ExecCredential)
+        except (BadInput, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise self._failed("what it prints is not an ExecCredential") from error
         if answer.kind != "ExecCredential" or answer.api_version != self._entry.api_version:
             printed = printable(f"{answer.kind or 'no kind'} of {answer.api_version or 'no apiVersion'}", _QUOTED)
@@ -185,7 +188,7 @@ class ExecPlugin:
             register_secret(secret)
         if bool(certificate) != bool(key) or not (token or key):
             raise self._failed("it printed neither a token nor a certificate with its key")
-        if not token.isprintable():
+        if has_control_character(token):
             raise self._failed("the token that it printed has a control character")
         expires = status.expiration_timestamp
         if expires is not None and expires.tzinfo is None:

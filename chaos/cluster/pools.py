@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import socket
 import ssl
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +24,7 @@ from chaos.cluster.proxies import Proxy
 from chaos.cluster.tls_in_tls import TlsInTls
 from chaos.core.errors import BadInput, NodefallError, bad_input
 
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _FILES_PERIOD = 1.0  # wall seconds between looks at whether the files have changed
 _POOL_SIZE = 32  # connections, for watches, scrapes and writes together
 _SERVERS = 256  # of which connections are kept: kubelets
@@ -164,7 +166,7 @@ def _context(
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if ca:
         try:
-            context.load_verify_locations(cadata=ca.read().decode("ascii", "ignore"))
+            _trust(context, ca.read().decode("ascii", "ignore"))
         except BadInput:  # others may write the file
             raise
         except (OSError, ValueError, NodefallError) as error:  # ssl.SSLError is an OSError
@@ -174,6 +176,15 @@ def _context(
     if identity and identity.certificate:
         _load_certificate(context, access, identity)
     return context
+
+
+def _trust(context: ssl.SSLContext, bundle: str) -> None:
+    """Like crypto/tls, every certificate that can be read; others are left out. Raises ValueError for none."""
+    for certificate in _CERTIFICATE.findall(bundle):
+        with suppress(ssl.SSLError):
+            context.load_verify_locations(cadata=certificate)
+    if not context.cert_store_stats()["x509"]:
+        raise ValueError
 
 
 def _load_certificate(context: ssl.SSLContext, access: Access, identity: Identity) -> None:
