@@ -22,6 +22,7 @@ from chaos.cluster.errors import OTHER, KubeUnreachable
 from chaos.cluster.go_yaml import load_yaml
 from chaos.cluster.kubeconfig import ExecEntry
 from chaos.cluster.kubeconfig_checks import has_control_character
+from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.clock.system import wall_time
 from chaos.core.errors import BadInput, NodefallError
 from chaos.core.programs import TooMuchOutput, run_bounded
@@ -174,7 +175,7 @@ class ExecPlugin:
             is_json = output.lstrip().startswith(b"{")
             document = msgspec.json.decode(output) if is_json else load_yaml("", output)
             answer = msgspec.convert(document, _ExecCredential)
-        except (BadInput, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (BadInput, *DECODE_ERRORS) as error:
             raise self._failed("what it prints is not an ExecCredential") from error
         if answer.kind != "ExecCredential" or answer.api_version != self._entry.api_version:
             printed = printable(f"{answer.kind or 'no kind'} of {answer.api_version or 'no apiVersion'}", _QUOTED)

@@ -155,6 +155,7 @@ ANSWER = json.dumps({"apiVersion": VERSION, "kind": "ExecCredential", "status": 
         ANSWER.replace("status", "Status"),
         "[]",
         "\x00",
+        '{"a":' * 20_000,
     ],
 )
 def test_answers_of_plugins(answer: str, server: tuple[Recorder, Path]) -> None:
