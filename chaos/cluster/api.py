@@ -82,7 +82,7 @@ def read_body(response: Any, url: str, timeout: float) -> bytes:
                 response.close()
                 message = f"{_origin(url)}: the response is longer than {_MAX_BODY_BYTES >> 20} MiB"
                 raise KubeRejected(response.status, message)
-    except (HTTPError, OSError) as error:
+    except (HTTPError, OSError, ValueError) as error:  # ValueError: a chunk of a negative size
         response.close()
         raise from_exception(error, _origin(url)) from error
     response.release_conn()

@@ -289,5 +289,5 @@ def _date(response: Response) -> float | None:
     text = {key.lower(): value for key, value in response.headers.items()}.get("date", "")
     try:
         return parsedate_to_datetime(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

@@ -97,7 +97,7 @@ class PrometheusClient:
         client = PrometheusConnect(self._url, retry=Retry(0), session=asking, timeout=_TIMEOUT)
         try:
             return getattr(client, method)(query, *arguments)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:  # the last one: nested without end
             raise PrometheusUnavailable(
                 f"Prometheus at {server_of(self._url)}: its answer is not JSON of Prometheus{_quoted(asking.body)}",
                 hint="check prometheus.url in the inventory, and whether a login page is in front of it",
