@@ -35,7 +35,7 @@ def bounded_session() -> Any:
 
     class Adapter(HTTPAdapter):
         def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
-            super().init_poolmanager(*arguments, **options)  # type: ignore[no-untyped-call]
+            super().init_poolmanager(*arguments, **options)
             end_in_time(self.poolmanager, remembers=False)
 
         def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
@@ -66,7 +66,7 @@ def _bounded_class(base: Any) -> Any:
         def response_class(self, sock: Any, *arguments: Any, **options: Any) -> HTTPResponse:
             """Of http.client, which waits for each byte as long as for all of them."""
             response = HTTPResponse(sock, *arguments, **options)
-            self.reader = _Reader(response.fp.detach(), sock)  # type: ignore[attr-defined]
+            self.reader = _Reader(response.fp.detach(), sock)
             response.fp = io.BufferedReader(self.reader)
             return response
 
@@ -94,7 +94,7 @@ class _Reader(io.RawIOBase):
             if left <= 0:
                 raise TimeoutError("no whole answer in time")
             self._sock.settimeout(left)
-        return self._raw.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
+        return self._raw.readinto(buffer)
 
     def close(self) -> None:
         """At the end of the response: the connection may be used again."""

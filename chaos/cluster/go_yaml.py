@@ -34,8 +34,8 @@ def load_yaml(where: str, content: bytes) -> Any:
 
         yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
-    for kind, pattern, first in _PLAIN:
-        Loader.add_implicit_resolver(f"{_TAG}{kind}", re.compile(pattern), list(first))
+    for kind, pattern, letters in _PLAIN:
+        Loader.add_implicit_resolver(f"{_TAG}{kind}", re.compile(pattern), list(letters))
     for kind, construct in (("bool", _is_true), ("int", _int), ("binary", _text_of_base64)):
         Loader.add_constructor(f"{_TAG}{kind}", lambda loader, node, f=construct: f(loader.construct_scalar(node)))
     try:
