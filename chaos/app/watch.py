@@ -59,7 +59,7 @@ class WatchedRun:
 
 
 def open_watched(directory: Path) -> WatchedRun:
-    """Read what the run has stored at its begin. Raises NodefallError, also if other users may have made it."""
+    """Read what the run has stored at its start. Raises NodefallError, also if other users may have made it."""
     run_directory.refuse_untrusted(directory)
     info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
     try:
@@ -184,7 +184,7 @@ class ClusterFollower:
                     self.describe("the cluster's lock cannot be read", error.message)
 
     def _give_up(self, why: str) -> None:
-        self.describe("nothing more is shown of the cluster", why)
+        self.describe("the cluster is no longer shown", why)
         self.ended.set()
 
     def _read_lock(self) -> None:

@@ -193,7 +193,7 @@ def _targets(experiment: str) -> list[str]:
 
 
 def _recorded_nodes(recording: Path) -> list[str]:
-    """Names of the nodes at the begin of a recording or of the recording of a run."""
+    """Names of the nodes at the start of a recording or of the recording of a run."""
     from itertools import islice
 
     from chaos.core.store.recording import build_timeline, read_recording

@@ -24,7 +24,7 @@ from chaos.core.labels import LOCK_NAME
 from chaos.core.ports import KubeApi
 
 LEASE_DURATION = 30.0  # seconds without renewal after which another process may acquire the lock
-RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which the holder may act
+RENEW_DEADLINE = 20.0  # seconds after the start of a renewal in which the holder may act
 RETRY_PERIOD = 8.0  # seconds between two renewals
 MAX_DURATION = 600.0  # seconds, whatever the Lease says; of nodefall it is LEASE_DURATION
 _MAX_FENCE = 2**31 - 1  # of the API
@@ -104,7 +104,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """A held lock. ``renewed_at`` is the begin of the last successful renewal, on the holder's clock since boot."""
+    """A held lock. ``renewed_at`` is the start of the last successful renewal, on the holder's clock since boot."""
 
     holder: str
     fence: int

@@ -117,7 +117,7 @@ def encode_raw(value: Any) -> msgspec.Raw:
 
 
 def action_entry(t: float, step: PlannedStep, phase: str, **more: Any) -> RecordingEntry:
-    """One phase of a step on a node: begin, returned, proved, undo (its begin) or undone."""
+    """One phase of a step on a node: begin, returned, proved, undo (its start) or undone."""
     record = ActionRecord(step=step.step, phase=phase, params=step.params, **more)
     return RecordingEntry(t, EntryKind.ACTION, step.action, encode_raw(record), step.node)
 

@@ -83,7 +83,7 @@ Columns = Sequence[Column[R]]
 
 
 def capital(title: str) -> str:
-    """The title with a capital at its begin."""
+    """The title with a capital at its start."""
     return title[:1].upper() + title[1:]
 
 

@@ -1,4 +1,4 @@
-"""The runs of a day: their begin, fault and end are stored in its state. What a dead process has left is undone."""
+"""The runs of a day: their start, fault and end are stored in its state. What a dead process has left is undone."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _recover(session: DaySession, run: DayRun) -> None:
 
     session.update(change)
     recovered = session.find(run.key)
-    session.note(f"{run.key} is {recovered.verdict or 'to begin again: its fault was not injected'}")
+    session.note(f"{run.key} is {recovered.verdict or 'to be repeated: its fault was not injected'}")
 
 
 def _find_directory(session: DaySession, run: str) -> Path | None:

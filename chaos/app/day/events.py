@@ -1,4 +1,4 @@
-"""Events of a day for its receivers: its begin and end, those of its runs, and a halt."""
+"""Events of a day for its receivers: its start and end, those of its runs, and a halt."""
 
 from __future__ import annotations
 

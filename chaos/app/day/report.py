@@ -30,7 +30,7 @@ def reporting(session: DaySession) -> Iterator[None]:
             page = write_reports(keep_record(session))
             display.note(f"report of the day: {page}")
         except (NodefallError, OSError) as error:
-            display.note(f"the report of the day was not written: {error}")
+            display.note(f"cannot write the report of the day: {error}")
 
 
 def keep_record(session: DaySession) -> Path:

@@ -53,7 +53,7 @@ def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> 
 
 def _report_again(session: DaySession) -> None:
     """Say how the finished day ended, and write its report: not with files that have changed since."""
-    session.note(f"{describe(session.state)}; to begin another day, name it with --id")
+    session.note(f"{describe(session.state)}; to start another day, name it with --id")
     if session.state.plan_hash == session.request.day.hash:
         with reporting(session):
             pass

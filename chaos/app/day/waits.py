@@ -119,7 +119,7 @@ def await_window(session: DaySession, run: DayRun) -> bool:
     seconds = experiment_duration(entry.loaded.experiment).expected
     fit = session.calendar.next_fit(session.moment(), seconds)
     if fit is None:
-        why = f"no opening of the window in the next ten years is {format_duration(seconds)} long"
+        why = f"the window is never open for {format_duration(seconds)} in the next ten years"
         session.note(f"skipping {run.key}: {why}")
         session.update(lambda state: skip(state, run.key, why, session.epoch, session.now()))
         return False

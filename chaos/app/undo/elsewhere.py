@@ -83,7 +83,7 @@ def _mark_if_proven(connection: ClusterConnection, journal: Journal, entry: Pend
 def _unmet(hosts: Hosts, entry: PendingUndo) -> str:
     """The first thing that does not show that the entry is undone, "" if all does. Changes nothing on the node."""
     if not entry.undo.proof and entry.undo.steps:
-        return "its undo has no proof"
+        return "its undo is not proven"
     for check in entry.undo.proof:
         holds, observed = hosts.check(entry.node, check)
         if not holds:

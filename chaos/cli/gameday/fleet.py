@@ -207,7 +207,7 @@ def _report(fleet: LoadedFleet, state: DayState, seen: Seen, reports: Path) -> N
     try:
         echo(f"report of the day: {write_reports(store_records(fleet, state, seen, reports))}", err=True)
     except (NodefallError, OSError) as error:
-        echo(f"the report of the day was not written: {error}", err=True)
+        echo(f"cannot write the report of the day: {error}", err=True)
 
 
 def _warn(fleet: LoadedFleet) -> None:

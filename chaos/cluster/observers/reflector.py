@@ -72,7 +72,7 @@ class Reflector(ThreadedObserver):
         self._bookmark = ""  # the newest resourceVersion up to which the watch says that it has sent everything
         self._contradiction = ""  # why the objects are to be listed again
         self._relisted: set[tuple[str, str]] = set()  # uids and versions for which they were
-        self._versions_before: dict[str, str] | None = None  # by uid, at the begin of the open blind window
+        self._versions_before: dict[str, str] | None = None  # by uid, at the start of the open blind window
         self._resume_at = ""  # an earlier resourceVersion for the next watch
         self._started_at = self._received_at = 0.0  # the latter: when the last bytes came
         self._opened_at: float | None = None  # when the open watch was opened
@@ -247,7 +247,7 @@ class Reflector(ThreadedObserver):
                     self._stream = None
         self._opened_at = None
         if not self._backoff.record_end(self._received_at - opened):
-            raise _WatchError("the server ends watches at once")
+            raise _WatchError("the server ends watches immediately")
 
     def _timed_chunks(self, stream: WatchStream, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The chunks, of a busy watch many at a time: waking up for each event costs more than the event."""

@@ -93,7 +93,7 @@ def config_data(deployment: Deployment) -> dict[str, str]:
     if size > _MAX_BYTES:
         raise UsageError(
             f"the files of {deployment.day} have {size:,} bytes: a ConfigMap takes {_MAX_BYTES:,}",
-            hint="make it several game days",
+            hint="split it into several game days",
         )
     return dict(sorted(data.items()))
 

@@ -88,7 +88,7 @@ class Comparison:
         return [each for each in self.outside if self.follows.get(each.measure) == row.measure]
 
     def stalled(self, row: Row) -> float:
-        """Seconds for which the API server or its clients stood still before a measure, if that may be why it is late.
+        """Seconds for which the API server or its clients stalled before a measure, if that may be why it is late.
 
         A predicted measure that did not happen may have come after the end of the observation.
         """

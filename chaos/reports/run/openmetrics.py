@@ -35,10 +35,10 @@ def run_metrics(result: RunResult, timeline: Timeline) -> tuple[Metric, ...]:
     return (
         *_state(result.ending if result.ending in _ENDINGS else str(result.status), result.started, result.ended),
         _expectations(shown),
-        _gauge("duration_seconds", "Seconds from the begin of the last run to its end.", result.ended - result.started),
+        _gauge("duration_seconds", "Duration of the last run in seconds.", result.ended - result.started),
         _gauge(
             "detect_seconds",
-            "Seconds from the fault of the last run until a target was seen not to be Ready.",
+            "Seconds from the fault of the last run until a target was observed not to be Ready.",
             _after(fault, _first_not_ready(result, timeline, fault)),
         ),
         _gauge(

@@ -83,7 +83,7 @@ def never(signal: Signal, start: float, end: float, horizon: float) -> Answer:
 def settles(signal: Signal, start: float, deadline: float, horizon: float) -> Answer:
     """Whether the signal is true at the end of [start, deadline], or at the horizon before it.
 
-    ``at`` is the begin of the run of truth that lasts until the end.
+    ``at`` is the start of the run of truth that lasts until the end.
     """
     runs = runs_of(signal)
     known_until = min(horizon, _known_until(runs))
