@@ -152,7 +152,7 @@ def test_no_verdict_is_reversed(seed: int, kind: str) -> None:
         with Path(FIGURES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row.as_dict()) + "\n")
     assert not row.wrong, row
-    assert not row.refused, row
+    assert kind == LATE or not row.refused, row
 
 
 def finished() -> set[tuple[str, int]]:
