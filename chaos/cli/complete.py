@@ -123,7 +123,7 @@ def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def complete_document(*kinds: str) -> Complete:
-    """A completion of paths: files of these kinds, and the directories that lead to them; else any path."""
+    """A completion of paths: files of these kinds, and the directories that lead to them; otherwise any path."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
         paths = list(_documents(incomplete, kinds))

@@ -210,7 +210,7 @@ class PendingUndoFinding(Struct, frozen=True, order=True):
 class RunState(StrEnum):
     """RUNNING: a process of this machine has the journal open, the run's or that of an undo before there is a result.
 
-    NO_RESULT: the run was killed, or goes on on another machine.
+    NO_RESULT: the run was killed, or continues on another machine.
     """
 
     FINISHED = "finished"

@@ -90,7 +90,7 @@ class DayRun(Struct, frozen=True, omit_defaults=True):
 
 
 class Halt(Struct, frozen=True, omit_defaults=True):
-    """Who stopped the day; ``resumed_by`` is who let it go on and ``resumed_because`` why, "" while it is halted."""
+    """Who stopped the day; ``resumed_by`` is who let it continue and ``resumed_because`` why, "" while it is halted."""
 
     by: str
     at: float

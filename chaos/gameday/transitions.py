@@ -161,7 +161,7 @@ def end(state: DayState, by: str, reason: str, now: float) -> DayState:
 
 
 def resume(state: DayState, by: str, reason: str, now: float) -> DayState:
-    """Let a halted day go on."""
+    """Let a halted day continue."""
     if state.halt is None:
         return state
     if not by.strip() or not reason.strip():

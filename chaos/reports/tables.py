@@ -31,7 +31,7 @@ _CLASSES = ("links", "num", "time")  # shapes of a whole cell
 
 
 class View(Flag):
-    """Where a column is shown. LIVE: the table of a live page. PANEL: the panel beside the timeline."""
+    """Where a column is shown. LIVE: the table of a live page. PANEL: the panel next to the timeline."""
 
     TEXT = auto()
     MARKDOWN = auto()

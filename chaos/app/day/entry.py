@@ -48,7 +48,7 @@ class DayEntry:
     def execute(self) -> Run | None:
         """Run it and store how it ended; None for a run that was refused or failed, without a result.
 
-        Raises UndoPending, DayHalted, Interrupted, Aborted and StateConflict, after which the day cannot go on now.
+        Raises UndoPending, DayHalted, Interrupted, Aborted and StateConflict, after which the day cannot continue now.
         """
         session = self._session
         self._update(partial(begin, key=self._key, run=self._id, epoch=session.epoch, now=session.now()))

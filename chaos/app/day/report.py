@@ -136,6 +136,6 @@ def write_reports(directory: Path) -> Path:
         try:
             write_private(path, each.render(view).encode())
         except OSError as error:
-            hint = "render one format into another file with --format and --out"
+            hint = "choose one format with --format, and another file with --out"
             raise UsageError(f"cannot write {path}: {error.strerror}", hint=hint) from error
     return directory / FORMATS["html"].file

@@ -29,9 +29,9 @@ from chaos.gameday.transitions import StateConflict
 
 
 def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> DayState:
-    """Run the day, or go on with it; its state at the end. A finished day is only reported.
+    """Run the day, or continue with it; its state at the end. A finished day is only reported.
 
-    Raises Refused if it must not begin, DayHalted, Interrupted (after the undo of its run; the same call goes on),
+    Raises Refused if it must not begin, DayHalted, Interrupted (after the undo of its run; the same call continues),
     UndoPending, and Aborted if another process has taken it over.
     """
     with connect_cluster(inventory, seed=request.seed) as connection:

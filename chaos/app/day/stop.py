@@ -31,14 +31,14 @@ _log = logging.getLogger(__name__)
 
 
 class DayHalted(Aborted):
-    """Someone has halted the day; it goes on after ``nodefall gameday resume``."""
+    """Someone has halted the day; it continues after ``nodefall gameday resume``."""
 
 
 @dataclass
 class DayStop:
     """Set by signal handlers and threads, and checked by every wait. ``clock`` is that of the waits.
 
-    A run that is active is stopped, too: by a halt and a loss at once, by a signal in its own way.
+    A run that is active is stopped, too: by a halt and a loss immediately, by a signal in its own way.
     """
 
     clock: Clock

@@ -71,7 +71,7 @@ class DayStore:
         raise NodefallError(f"the state of game day {self.name} cannot be written: other processes keep changing it")
 
     def _decode(self, record: DayRecord | None) -> DayState | None:
-        """The state, halted if its ConfigMap is annotated so; the next write makes that a part of it."""
+        """The state; halted if an annotation of its ConfigMap halts it. The next write stores the halt."""
         if record is None:
             return None
         state = decode(record.text)

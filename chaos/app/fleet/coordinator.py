@@ -42,9 +42,9 @@ class FleetEnd:
 
 
 def run_fleet(request: FleetRequest) -> FleetEnd:
-    """Run the fleet, or go on with it. A finished one is only looked at.
+    """Run the fleet, or continue with it. A finished one is only looked at.
 
-    Raises Refused if nothing may begin, Interrupted (the Jobs go on), Aborted if another process has taken it over.
+    Raises Refused if nothing may begin, Interrupted (the Jobs continue), Aborted if another process has taken it over.
     """
     fleet = request.fleet
     with refuse_before_side_effects():

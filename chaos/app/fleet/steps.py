@@ -71,7 +71,7 @@ def _follow(session: FleetSession, run: DayRun, agent: Agent) -> None:
 
 
 def _halt(session: FleetSession, agent: Agent, inspection: Inspection) -> None:
-    """What is under test is undone; what was applied is deleted then, as going on applies it again."""
+    """What is under test is undone; then applied objects are deleted, because a resumed fleet applies them again."""
     if inspection.assessment.phase in _AT_REST:
         _clean(session, agent)
     elif session.state.halt:

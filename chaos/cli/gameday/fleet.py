@@ -149,7 +149,7 @@ def show_status(path: Path, *, as_json: bool) -> int:
 
 
 def halt_all(path: Path, options: HaltOptions, *, keep: bool) -> int:
-    """Halt the fleet in all clusters at once, and wait for the undo of what runs; the exit code."""
+    """Halt the fleet in all clusters immediately, and wait for the undo of what runs; the exit code."""
     seconds = seconds_of("--wait", options.wait)
     fleet = load_fleet(path)
     wanted = FleetHalt(options.by, options.reason, seconds, options.for_good, keep)
@@ -160,7 +160,7 @@ def halt_all(path: Path, options: HaltOptions, *, keep: bool) -> int:
 
 
 def resume_all(path: Path, by: str, reason: str) -> int:
-    """Let a halted fleet go on; the exit code."""
+    """Let a halted fleet continue; the exit code."""
     fleet = load_fleet(path)
     problems = resume_fleet(fleet, by, reason, lambda text: echo(printable(text), err=True))
     for name, why in problems.items():

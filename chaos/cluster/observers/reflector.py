@@ -33,7 +33,7 @@ _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 
 
 class _WatchError(Exception):
-    """The watch cannot go on; ``relist``: nor can another from its resourceVersion."""
+    """The watch cannot continue; ``relist``: nor can another from its resourceVersion."""
 
     def __init__(self, reason: str, *, relist: bool = False) -> None:
         super().__init__(reason)
@@ -138,7 +138,7 @@ class Reflector(ThreadedObserver):
         self._report_reversal()
 
     def _report_reversal(self) -> None:
-        """Open a blind window that does not end if the watch is of a state that is no more."""
+        """Open a blind window that does not end if the watch is of a state that no longer exists."""
         if self._currency.is_reversed and not self._blind_windows.is_open(_REVERSED):
             self._blind_windows.open(_REVERSED, self.current_until, "resourceVersions went back: was etcd restored?")
 

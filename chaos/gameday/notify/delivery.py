@@ -212,7 +212,7 @@ class _Queue:
         return run
 
     def waiting(self) -> list[DayEvent]:
-        """What was not delivered yet."""
+        """Events that are still to be delivered."""
         found = [self._current] if self._current else []
         while True:
             try:

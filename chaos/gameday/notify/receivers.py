@@ -140,7 +140,7 @@ class Alertmanager:
                 self._requester.send("DELETE", f"{self._url}/silence/{quote(identifier, safe='')}", None, self._headers)
 
     def _begin(self, event: DayEvent) -> None:
-        """A day that goes on after an interruption extends its silence."""
+        """A day that continues after an interruption extends its silence."""
         seconds = _DEFAULT_SECONDS if event.until is None else event.until - event.at + _MARGIN
         now = self._now()
         body: dict[str, Any] = {

@@ -167,7 +167,7 @@ class _Reader:
 
 
 def _running_ids(pod: Object) -> set[str]:
-    """Identities of the containers if all of them run; else nothing."""
+    """Identities of the containers if all of them run; otherwise nothing."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     if not all((item.get("state") or {}).get("running") is not None for item in statuses):
         return set()

@@ -55,7 +55,7 @@ class Access:
 def is_known_host(host: str, names: Collection[str]) -> bool:
     """Whether a Host header names this server: an IP address, localhost or one of ``names``, with any port.
 
-    A page of somebody else whose name was made to lead here (DNS rebinding) has its own name. A port may differ, as
+    A page of someone else whose name was made to lead here (DNS rebinding) has its own name. A port may differ, as
     where SSH forwards one.
     """
     name = _host_name(host)

@@ -110,7 +110,7 @@ def _first_not_ready(result: RunResult, timeline: Timeline, fault: float | None)
 
 
 def _first_removal(result: RunResult, timeline: Timeline, fault: float | None) -> float | None:
-    """When the first pod of a target was seen to be deleted, or about to be disrupted."""
+    """When the first pod of a target was observed to be deleted, or about to be disrupted."""
     nodes = {node for nodes in result.targets.values() for node in nodes}
     found = (_first_change(history, fault, _is_removed) for history in timeline.pods.on_nodes(nodes))
     return min((t for t in found if t is not None), default=None)

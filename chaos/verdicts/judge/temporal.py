@@ -15,7 +15,7 @@ from msgspec import structs
 from chaos.core.signal import NO_OBSERVATION, Sample, Signal, Span, Start
 from chaos.core.verdict import Status
 
-_UNPROVEN_END = 10.0  # seconds; other observers go on after the final proof, and the last entry may be one of theirs
+_UNPROVEN_END = 10.0  # seconds; other observers continue after the final proof, and the last entry may be one of theirs
 _EPSILON = 1e-6  # seconds; sums of floats
 
 
