@@ -154,10 +154,11 @@ def measured(
 
 
 def _decided_at(verdict: Verdict, result: RunResult) -> float:
-    """When all that the verdict depends on has to be known. An ``order`` has the last deadline of its parts."""
+    """When all that the verdict depends on has to be known. An ``order`` is as open as what it orders."""
     if "the steady state did not hold" in verdict.because:
         return min(step.begin for step in result.steps if step.begin is not None)
-    return verdict.deadline or max(other.deadline or 0.0 for other in verdicts(result))
+    open_deadlines = (other.deadline for other in verdicts(result) if other.status is Status.INCONCLUSIVE)
+    return verdict.deadline or min(filter(None, open_deadlines), default=math.inf)
 
 
 def name_of(seed: int) -> str:
