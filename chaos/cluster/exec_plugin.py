@@ -176,7 +176,7 @@ class ExecPlugin:
             document = msgspec.json.decode(output) if is_json else load_yaml("", output)
             answer = msgspec.convert(document, _ExecCredential)
         except (BadInput, *DECODE_ERRORS) as error:
-            raise self._failed("what it prints is not an ExecCredential") from error
+            raise self._failed("its output is not an ExecCredential") from error
         if answer.kind != "ExecCredential" or answer.api_version != self._entry.api_version:
             printed = printable(f"{answer.kind or 'no kind'} of {answer.api_version or 'no apiVersion'}", _QUOTED)
             raise self._failed(

@@ -92,8 +92,8 @@ class DisturbancePlan:
         return max(times, default=0.0)
 
 
-# An expression over several lists needs to know which of their versions were there at one time: what comes late does
-# not tell.
+# An expression over several lists needs to know which of their versions were there at one time: late versions do
+# not show it.
 _LISTS = "all objects of the lists in the expression"
 NAMES = ("graceful-poweroff", "cordon", "no-execute-tolerated-for-a-time", "drain-blocked", "power-cut", "lease-stops")
 LATE, STARVED = KINDS = ("late", "starved")

@@ -139,7 +139,7 @@ def _session(name: str, connection: ClusterConnection, journal: Journal, recorde
 COUNT = int(os.environ.get("NODEFALL_DISTURBED", "0"))
 FIGURES = os.environ.get("NODEFALL_DISTURBED_FIGURES")
 SEEDS = {LATE: range(COUNT or 6), STARVED: range(COUNT or 1)}  # the latter take four times as long
-SLOW_STEP = (STARVED, 38)  # the taint is set 27 s after the begin of its step
+SLOW_STEP = (STARVED, 38)  # the taint is set 27 s after the start of its step
 RUNS = list(dict.fromkeys([*((kind, seed) for kind in KINDS for seed in SEEDS[kind]), SLOW_STEP]))
 
 

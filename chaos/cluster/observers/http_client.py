@@ -65,7 +65,7 @@ def read_bounded(response: Any, limit: int, deadline: float, where: str) -> byte
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise HttpFailed(f"{where}: its answer is longer than {limit} bytes")
+            raise HttpFailed(f"{where}: its response is longer than {limit} bytes")
     return b"".join(parts)
 
 
