@@ -14,6 +14,7 @@ DAY_SUFFIX = ".fleet"  # no game day can have a name with a dot
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$"
 NAMESPACE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 OBJECT_NAME = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
+REPORT_URL = r"^https?://[^\s?#]+$"
 SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)$"
 OnViolatedFleet = Literal["stop", "halt", "continue"]
 ImageText = Annotated[
@@ -21,6 +22,13 @@ ImageText = Annotated[
 ]
 NamespaceText = Annotated[
     str, Field(pattern=NAMESPACE, description="The namespace of the Job and the objects that it needs.")
+]
+ReportUrl = Annotated[
+    str,
+    Field(
+        pattern=REPORT_URL,
+        description="Where people find the reports of the Job, for links in notifications. Without it they have none.",
+    ),
 ]
 
 
@@ -55,6 +63,7 @@ class FleetCluster(Model):
         None, pattern=OBJECT_NAME, description="Replaces the setting of the fleet for this cluster."
     )
     storage: FleetStorage | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
+    report_url: ReportUrl | None = Field(None, alias="reportURL")
 
 
 class FleetSpec(Model):

@@ -170,10 +170,7 @@ def fleet_job(deployment: Deployment, day: str, plan_hash: str) -> dict[str, Any
 
 
 def _arguments(deployment: Deployment, day: str) -> list[str]:
-    return [
-        *("gameday", "run", deployment.gameday, "--inventory", deployment.inventory),
-        *("--reports", REPORTS, "--id", day, "--yes", "--plain"),
-    ]
+    return deployment.run_arguments("--id", day)
 
 
 def helm_values(deployment: Deployment) -> dict[str, Any]:
