@@ -23,13 +23,6 @@ ImageText = Annotated[
 NamespaceText = Annotated[
     str, Field(pattern=NAMESPACE, description="The namespace of the Job and the objects that it needs.")
 ]
-ReportUrl = Annotated[
-    str,
-    Field(
-        pattern=REPORT_URL,
-        description="Where people find the reports of the Job, for links in notifications. Without it they have none.",
-    ),
-]
 
 
 class FleetStorage(Model):
@@ -63,7 +56,11 @@ class FleetCluster(Model):
         None, pattern=OBJECT_NAME, description="Replaces the setting of the fleet for this cluster."
     )
     storage: FleetStorage | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
-    report_url: ReportUrl | None = Field(None, alias="reportURL")
+    report_url: Annotated[str, Field(pattern=REPORT_URL)] | None = Field(
+        None,
+        alias="reportURL",
+        description="Where people find the reports of the Job, for links in notifications. Without it they have none.",
+    )
 
 
 class FleetSpec(Model):
