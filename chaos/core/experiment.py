@@ -43,7 +43,7 @@ class Workload(Model):
 
 
 class Until(Model):
-    """End of a never or always: the begin of a step, or a duration after the anchor."""
+    """End of a never or always: the start of a step, or a duration after the anchor."""
 
     ONE_OF = ("until", "for")
 
