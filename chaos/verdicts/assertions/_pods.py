@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 from msgspec import structs
-from pydantic import Field, model_validator
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
 from chaos.core.assertion import Claim, Names, NothingToJudge, View
 from chaos.core.duration import parse_duration
@@ -49,6 +50,8 @@ class Quantity(Count, QuantifiedFilter):
 class Params(PodSetParams):
     """Selection of pods (``node`` to ``except``), and exactly one of each, none, any, count, rate and order."""
 
+    ONE_OF = _QUESTIONS
+
     as_: Word = Field(
         "effective",
         alias="as",
@@ -64,8 +67,6 @@ class Params(PodSetParams):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> Self:
-        if sum(getattr(self, question) is not None for question in _QUESTIONS) != 1:
-            raise ValueError(f"give exactly one of {', '.join(_QUESTIONS)}")
         if self.count is not None and self.count.replaced is not None and self.at is None:
             raise ValueError("replaced needs a frozen set: with count, give the step at which it is frozen (at)")
         if self.count is not None and self.count.gone and self.at is None:
@@ -250,6 +251,12 @@ def _params_with_preset(preset: dict[str, dict[str, Any]]) -> type[Params]:
             if not isinstance(own, Mapping):
                 return data
             return {**data, key: {**(defaults if key == question else filter_defaults), **own}}
+
+        @classmethod
+        def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+            found = super().__get_pydantic_json_schema__(core, handler)
+            handler.resolve_ref_schema(found).pop("oneOf")  # without a question, it is that of the preset
+            return found
 
     PresetParams.__name__, PresetParams.__doc__ = Params.__name__, Params.__doc__
     return PresetParams

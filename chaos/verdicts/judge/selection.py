@@ -143,13 +143,13 @@ class Filter(Model):
 class Count(Filter):
     """A filter, and the number of pods that must match."""
 
+    SOME_OF = ("least", "most")
+
     least: int = Field(0, ge=0)
     most: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
     def _check_range(self) -> Self:
-        if not self.model_fields_set & {"least", "most"}:
-            raise ValueError("give least, most or both")
         if self.most is not None and self.most < self.least:
             raise ValueError(f"most {self.most} is less than least {self.least}")
         return self
