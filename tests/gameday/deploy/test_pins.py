@@ -62,7 +62,8 @@ def test_versions_are_those_of_the_constraints(file: str) -> None:
     constraints = pins(CONSTRAINTS)
     pinned = pins(file)
     shared = {name: pin for name, pin in pinned.items() if name in constraints}
-    assert {name: str(pin) for name, pin in shared.items()} == {name: str(constraints[name]) for name in shared}, HINT
+    versions = {name: str(pin.specifier) for name, pin in shared.items()}
+    assert versions == {name: str(constraints[name].specifier) for name in shared}, HINT
     assert len(shared) > 40
 
 
@@ -76,7 +77,7 @@ def test_ci_has_every_constraint_and_the_build_requirements() -> None:
     [
         (CONSTRAINTS, [*PROJECT["dependencies"], *EXTRAS["dev"]]),
         (CI, [*PROJECT["dependencies"], *EXTRAS["dev"]]),
-        (RUNTIME, [*PROJECT["dependencies"], *EXTRAS["cel"]]),
+        (RUNTIME, PROJECT["dependencies"]),
         (TOOLS, entries(".ci/tools.in")),
     ],
     ids=[CONSTRAINTS, CI, RUNTIME, TOOLS],
