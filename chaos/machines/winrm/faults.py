@@ -39,7 +39,7 @@ _MUST_UNDERSTAND = "MustUnderstand"
 # Of pywinrm, in a module that needs pykerberos.
 _KERBEROS_ERRORS = ("KerberosExchangeError", "MutualAuthenticationError")
 # 401, or an answer that was no challenge (PermissionError of requests-ntlm): before the message was accepted.
-_REJECTIONS = (AuthenticationError, PermissionError, *_CREDSSP_ERRORS)
+_REJECTIONS: tuple[type[Exception], ...] = (AuthenticationError, PermissionError, *_CREDSSP_ERRORS)
 _RESTART = "the host may be starting or shutting down; try again"
 
 
