@@ -34,6 +34,7 @@ SCAN, S1, FOO, BAR, BOTH = (
 R1_Z11 = {"n1": {"region": "r1", "zone": "z11"}}
 CHINA_INDIA = {"n1": {"region": "China"}, "n2": {"region": "China", "az": "az1"}, "n3": {"region": "India"}}
 ZONES = {"n1": {"region": "r1", "zone": "z1"}, "n2": {"region": "r1", "zone": "z2"}}
+TWO_ZONES = {"n1": {"zone": "1"}, "n2": {"zone": "2"}}
 ONE_ZONE = {"n1": {"region": "r1", "zone": "z1"}, "n2": {"region": "r1", "zone": "z1"}}
 NAMESPACES = {
     "subteam1.team1": {"team": "team1"},
@@ -131,7 +132,7 @@ FAR_ABC = term("foo", "region", values=("abc",))
         ),
         # TestRequiredAffinityMultipleNodes
         (pod(near=(term("foo", "region", values=("bar",)),)), [pod({"foo": "bar"}, "n1")], CHINA_INDIA, ["", "", NO]),
-        (pod(FIRST_LABELS, near=FIRST), [pod({"foo": "bar"}, "n1")], {"n1": {"zone": "1"}, "n2": {"zone": "2"}}, [""] * 2),
+        (pod(FIRST_LABELS, near=FIRST), [pod({"foo": "bar"}, "n1")], TWO_ZONES, [""] * 2),
         (pod(FIRST_LABELS, near=FIRST), [pod({"foo": "bar"}, "n1")], {"n1": {"z": "1"}, "n2": {"z": "2"}}, [NO] * 2),
         (pod(far=(FAR_ABC,)), [pod({"foo": "abc"}, "n1")], ZONES, [FAR] * 2),
         (
