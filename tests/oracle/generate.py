@@ -170,7 +170,7 @@ class Generator(Parameters):
             lambda: ("pods", ("pods-started", {"node": self._node()})),
             lambda: ("pods", ("eviction-refused", self._refused())),
             lambda: ("node", ("node-rebooted", {"node": self._node(False)})),
-            lambda: ("workload", ("workload-available", {"namespace": self._space()})),
+            lambda: ("workload", ("workload-available", self._workload())),
             lambda: ("volume", ("volume-attached", self._volume())),
             lambda: (
                 "budget",
