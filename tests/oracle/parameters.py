@@ -113,6 +113,15 @@ class Parameters:
         return {"expression": text, "namespace": "workload"}
 
     def _endpoint(self) -> Obj:
+        if self.random.random() < 0.3:
+            shares = [
+                {"success-at-least": "90%"},
+                {"p95-below": "400ms"},
+                {"p50-below": "50ms"},
+                {"p90-below": "400ms"},
+            ]
+            over = f"{self.random.choice((30, 60, 120))}s"
+            return {"probe": "shop", "over": over, **self.random.choice(shares), **self.random.choice([{}, shares[2]])}
         budget = self.random.choice([{}, {"budget": "2.5s"}, {"budget": "7s"}, {"budget": "10%", "over": "60s"}])
         return {"probe": "shop", **budget, **self.random.choice([{}, {"answer-within": "400ms"}])}
 
