@@ -17,6 +17,7 @@ from chaos.cli.setup.commands import new_command
 from chaos.cli.setup.new_faults import BEFORE, EFFECTS, MENU, SUGGESTED, suggestions
 from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, Request, skeleton
 from chaos.core.experiment import Experiment
+from chaos.core.target_spec import TargetPods
 from chaos.documents.experiment import load_experiment
 from chaos.engine.registry import load_registry
 
@@ -87,8 +88,7 @@ def test_the_workload_decides_what_can_hold(
     spec = load(request((action,), names, workload="", namespace="shop", owner=owner)).spec
     assert {e.assert_ for e in spec.hypothesis} == expected
     runs = spec.targets["victim"].runs
-    assert runs is not None
-    assert not isinstance(runs, str)
+    assert isinstance(runs, TargetPods)
     assert (runs.namespace, runs.owner) == ("shop", owner)
     assert spec.steady_state[1].with_ == {"namespace": "shop", "owner": owner}
     available = next(e for e in spec.hypothesis if e.assert_ == "workload-available")

@@ -15,8 +15,8 @@ import click
 
 from chaos.cli.output import echo, write_trusted
 from chaos.cli.reference.validate import schema_text
-from chaos.cli.setup.new_faults import MENU, expectation_keys, suggestions
-from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
+from chaos.cli.setup.new_faults import MENU, WORKLOAD, expectation_keys, suggestions
+from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, Request, skeleton
 from chaos.core.errors import UsageError
 from chaos.core.field_types import NAME
 from chaos.core.text import shell_word
