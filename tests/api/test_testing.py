@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from chaos.api.testing import check_action
 from chaos.core.action import AnyAction, FactCheck, FailsafeTimer, Needs, Program, Proof, Target, Undo, UndoStep
 from chaos.core.command import HostCommand
+from chaos.testing import check_action
 from tests.api.outside.nodefall_sysctl import ACTION, Params, State, check_set, parameter_fact, program
 from tools.action_pages import ACTIONS, example_target
 

@@ -3,7 +3,7 @@
 import pytest
 from nodefall_stop_unit import ACTION, Params
 
-from chaos.api.testing import check_action
+from chaos.testing import check_action
 from chaos.core.action import Target
 from chaos.core.errors import Unsupported
 
