@@ -23,8 +23,8 @@ def _no_change(result: Any, *_: Any) -> Any:
 class Hook:
     """What nodefall calls of a plug-in. ``returns``: the type of its result, ``items`` that of each item of a sequence.
 
-    ``raises`` is what it may raise. It must return within ``seconds`` of wall time; None for what has deadlines of its
-    own. ``instead`` makes the result of a description of the fault; without it, PluginError is raised. ``adapt`` gets
+    ``raises`` is what it may raise. It must return within ``seconds`` of wall time; None for what has
+    deadlines by itself. ``instead`` makes the result of a description of the fault; without it, PluginError is raised. ``adapt`` gets
     the result, the blame and the arguments.
     """
 

@@ -21,7 +21,9 @@ from chaos.core.result import RunResult
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
-from chaos.testing.recordings import T0, RecordingBuilder, stamp
+from chaos.testing.recordings import T0 as T0
+from chaos.testing.recordings import RecordingBuilder
+from chaos.testing.recordings import stamp as stamp
 from chaos.verdicts.judge.context import JudgeContext, Options, bind
 from chaos.verdicts.judge.evaluate import evaluate
 

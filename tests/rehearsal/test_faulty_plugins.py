@@ -125,10 +125,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[ObserverContext]
 def _with_question() -> LoadedExperiment:
     found = loaded(EXPERIMENT)
     given = {"name": "the queue", "assert": "queue-short", "always": {"for": "30s"}}
-    asked = Expectation.model_validate(given)
-    asked.bind(BoundAssertion(QueueShort(), NoParams()))  # type: ignore[arg-type]
+    added = Expectation.model_validate(given)
+    added.bind(BoundAssertion(QueueShort(), NoParams()))  # type: ignore[arg-type]
     spec = found.experiment.spec
-    spec = spec.model_copy(update={"hypothesis": [*spec.hypothesis, asked]})
+    spec = spec.model_copy(update={"hypothesis": [*spec.hypothesis, added]})
     return replace(found, experiment=found.experiment.model_copy(update={"spec": spec}))
 
 
