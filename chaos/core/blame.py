@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import new_class
 from typing import Any
@@ -23,9 +23,9 @@ def _no_change(result: Any, *_: Any) -> Any:
 class Hook:
     """What nodefall calls of a plug-in. ``returns``: the type of its result, ``items`` that of each item of a sequence.
 
-    ``raises`` is what it may raise. It must return within ``seconds`` of wall time; None for what has
-    deadlines by itself. ``instead`` makes the result of a description of the fault; without it, PluginError is raised. ``adapt`` gets
-    the result, the blame and the arguments.
+    ``raises`` is what it may raise. It must return within ``seconds`` of wall time; None for what has deadlines
+    already. ``instead`` makes the result of a description of the fault; without it, PluginError is raised. ``adapt``
+    gets the result, the blame and the arguments.
     """
 
     returns: type | tuple[type, ...] = object
@@ -76,9 +76,11 @@ class Blame:
             return plugin
         properties = {name for name in hooks if isinstance(getattr(kind, name, None), property)}
 
+        inherited: Callable[[Any, str], Any] = kind.__getattribute__
+
         def get(each: Any, name: str) -> Any:
             def read() -> Any:
-                return kind.__getattribute__(each, name)
+                return inherited(each, name)
 
             if name in properties:
                 return self.guard(read, name, hooks[name])()
@@ -102,7 +104,8 @@ class Blame:
         try:
             result = self._call_in_time(call, name, hook.seconds)
             if hook.items is not None and isinstance(result, hook.returns):
-                result = self._call_in_time(lambda: list(result), name, hook.seconds)  # it may be a generator
+                items: Iterable[Any] = result
+                result = self._call_in_time(lambda: list(items), name, hook.seconds)  # it may be a generator
         except expected:
             raise
         except (Exception, SystemExit) as error:

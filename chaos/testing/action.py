@@ -113,7 +113,7 @@ def _example(action: Action[P, S]) -> Iterator[str]:
 
 
 def _hooks(action: Action[P, S]) -> Iterator[str]:
-    if not isinstance(action.undo_kind, UndoKind):
+    if action.undo_kind not in list(UndoKind):
         yield "undo_kind is not a value of UndoKind"
     own = {field.name for field in fields(action)} | {name for name in dir(Action) if not name.startswith("__")}
     for name in sorted(set(vars(action)) | {name for name in vars(type(action)) if not name.startswith("_")}):

@@ -129,10 +129,10 @@ def judge_assertion(
 
     The recording needs such a step, as ``RecordingBuilder().done(10, "poweroff").host(15, "machine", "off")``.
     """
-    asked = Expectation.model_validate(parse_flow(expectation))
-    asked.bind(BoundAssertion(assertion, assertion.params.model_validate(asked.with_)))
+    expected = Expectation.model_validate(parse_flow(expectation))
+    expected.bind(BoundAssertion(assertion, assertion.params.model_validate(expected.with_)))
     experiment = _experiment({"name": "poweroff", "action": "poweroff", "target": "victim"}, len(nodes))
-    spec = experiment.spec.model_copy(update={"hypothesis": [asked]})
+    spec = experiment.spec.model_copy(update={"hypothesis": [expected]})
     experiment = experiment.model_copy(update={"spec": spec})
     options = Options(bind={"victim": tuple(nodes)})
     return judge(experiment, recording.timeline(end), load_registry(), options).hypothesis[0]

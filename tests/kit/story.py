@@ -21,12 +21,12 @@ from chaos.core.result import RunResult
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
-from chaos.testing.recordings import T0 as T0
+from chaos.testing import recordings
 from chaos.testing.recordings import RecordingBuilder
-from chaos.testing.recordings import stamp as stamp
 from chaos.verdicts.judge.context import JudgeContext, Options, bind
 from chaos.verdicts.judge.evaluate import evaluate
 
+T0, stamp = recordings.T0, recordings.stamp
 _TESTS = Path(__file__).parents[1]
 RECORDINGS = _TESTS / "recordings"
 EXPERIMENTS = _TESTS.parent / "experiments"
