@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import new_class
 from typing import Any
 
@@ -76,7 +77,7 @@ class Blame:
             return plugin
         properties = {name for name in hooks if isinstance(getattr(kind, name, None), property)}
 
-        inherited: Callable[[Any, str], Any] = kind.__getattribute__
+        inherited: Any = kind.__getattribute__
 
         def get(each: Any, name: str) -> Any:
             def read() -> Any:
@@ -104,16 +105,16 @@ class Blame:
         try:
             result = self._call_in_time(call, name, hook.seconds)
             if hook.items is not None and isinstance(result, hook.returns):
-                items: Iterable[Any] = result
-                result = self._call_in_time(lambda: list(items), name, hook.seconds)  # it may be a generator
+                result = self._call_in_time(partial(list, result), name, hook.seconds)  # it may be a generator
         except expected:
             raise
         except (Exception, SystemExit) as error:
             _log.exception("%s, in %s", self, name)
             raise self.error(name, f"{type(error).__name__}: {error}") from error
-        if not isinstance(result, hook.returns):
+        items: list[Any] = result if isinstance(result, list) and hook.items is not None else []
+        if not items and not isinstance(result, (*_types(hook.returns), *((list,) if hook.items else ()))):
             raise self.error(name, f"it returned {_type_text(result)}, not {_expected(hook.returns)}")
-        for item in result if hook.items is not None else ():
+        for item in items:
             if not isinstance(item, hook.items or object):
                 raise self.error(name, f"it returned {_type_text(item)} among its results, not {_expected(hook.items)}")
         return result
@@ -139,6 +140,10 @@ class Blame:
         if not results:
             raise self.error(name, f"it has not returned for {seconds:g} s")
         return results[0]
+
+
+def _types(wanted: type | tuple[type, ...]) -> tuple[type, ...]:
+    return wanted if isinstance(wanted, tuple) else (wanted,)
 
 
 def _type_text(value: Any) -> str:

@@ -69,8 +69,8 @@ _CONTROL_HOOKS = {
     "is_stopping": Hook(bool),
     "restart_policy": Hook(str),
     "identity": Hook(PowerIdentity),
-    "risks": Hook(tuple, items=PowerRisk),
-    "interfaces": Hook(tuple, items=str),
+    "risks": Hook(tuple, items=PowerRisk, adapt=lambda found, *_: tuple(found)),
+    "interfaces": Hook(tuple, items=str, adapt=lambda found, *_: tuple(found)),
 }
 _SESSION_HOOKS = {"run": Hook(Outcome, seconds=None), "arm": Hook(seconds=None), "close": Hook(seconds=None)}
 _TRANSPORT_HOOKS = {
