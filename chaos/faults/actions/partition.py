@@ -22,7 +22,7 @@ from chaos.faults.actions._table import TABLE_FACTS, TableState, block_rules, lo
 
 
 class Params(Model):
-    """Which traffic is dropped, always on both address families: a dual-stack node would use the other one."""
+    """The traffic to drop, always on both address families: a dual-stack node would use the other one."""
 
     from_: Literal["control-plane", "nodes", "other-zones", "everything-but-us", "cidr", "port"] = Field(
         "control-plane", alias="from", description=FROM
@@ -56,7 +56,7 @@ class Params(Model):
 
 
 class PartitionState(TableState, frozen=True):
-    """Besides: which address families of the API server were reachable (None: unaffected)."""
+    """The table's state, and the address families on which the API server was reachable (None: unaffected)."""
 
     reachable: dict[str, bool] | None = None
 
@@ -92,7 +92,7 @@ def _prepare(target: Target, params: Params) -> PartitionState:
 
 
 def _cuts_api(target: Target, params: Params) -> bool:
-    """Whether the host cannot reach any API server. Those of the control plane may all be in other zones."""
+    """Whether the partition cuts the host off from all API servers, which may all be in other zones."""
     if params.from_ == OTHER_ZONES:
         return params.traffic != "pods" and servers_are_in_other_zones(target)
     return blocks_api(params.from_, params.traffic)

@@ -112,7 +112,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
     ({"nodes": ["w0"]}, {}, cluster(3, ("w0",)), "1 of them are not Ready"),
     ({"os": "windows"}, {}, cluster(), "0 of 4 nodes match it"),
     ({"role": "worker", "except": ["w0", "w1", "w2"]}, {}, cluster(), "only 0 match"),
-    ({"role": "worker", "except": ["w9"]}, {}, cluster(), "has except: w9, which the cluster does not have"),
+    ({"role": "worker", "except": ["w9"]}, {}, cluster(), "except names w9, which the cluster does not have"),
     ({"matchLabels": {"kubernetes.io/hostname": ""}}, {}, cluster(), "only 0 match"),
     ({"role": "worker", "count": 4}, {"limits": {"maxNodes": 9}}, cluster(), "needs 4 node(s), but only 3 match"),
 ]
