@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chaos.lab.snapshot.load import Copy
     from chaos.lab.snapshot.reader import Snapshot, SnapshotError, read_snapshot
     from chaos.lab.spec import LabSpec, SpecError
+    from chaos.lab.trial import rejections
     from chaos.lab.versions import nearest_version
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "nearest_version",
     "parse",
     "read_snapshot",
+    "rejections",
     "remove_directory",
 ]
 LOCK = "lock"  # file of a lab's private directory; changes require the lock on it
@@ -71,6 +73,7 @@ _MODULES = {
     "Machine": "chaos.lab.node.machine",
     "SimClock": "chaos.lab.sim",
     "Task": "chaos.lab.direct.host",
+    "rejections": "chaos.lab.trial",
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",
     "parse": "chaos.lab.recorded.parser",
