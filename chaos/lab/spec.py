@@ -190,7 +190,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
 
     @property
     def git_version(self) -> str:
-        """What the components report as their version."""
+        """The version that the components report."""
         return versions.git_version(self.kubernetes)
 
     def has_feature(self, feature: str) -> bool:

@@ -181,7 +181,7 @@ class _Asking:
         """Retries are not wanted."""
 
     def close(self) -> None:
-        """It is the other client's."""
+        """Does nothing: the other client owns the connections."""
 
     def request(self, *, url: str, params: Mapping[str, str], **_: object) -> Any:
         """Raises PrometheusUnavailable, QueryRefused."""

@@ -256,6 +256,6 @@ def _default_kind(target: Target, interface: str, qdiscs: Iterable[Mapping[str, 
         which = f"{interface} of {target.node} has {', '.join(sorted(found))}"
         raise Unsupported(
             f"{which}, and the kernel would restore {default} (net.core.default_qdisc)",
-            hint=f"set net.core.default_qdisc to what {interface} has, or choose another node",
+            hint=f"set net.core.default_qdisc to the qdisc of {interface}, or choose another node",
         )
     return default

@@ -199,7 +199,7 @@ def _sides(target: Target) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     others = other_nodes(target)
     far = in_other_zones(others, zone)
     if not far:
-        why = f"no node has another label {ZONE_LABEL} than {zone}, that of {target.node}"
+        why = f"every node has the same label {ZONE_LABEL} as {target.node}: {zone}"
         raise Unsupported(why, hint="label the nodes of the other zones, or use from: cidr")
     return far, [node for node in others if label_of(node, ZONE_LABEL) in ("", zone)]
 
@@ -214,5 +214,5 @@ def _require_apart(target: Target, far: Iterable[str], near: Iterable[str]) -> N
     nets = sorted(map(parse_network, merged[0] + merged[1]), key=lambda n: (n.version, int(n[0]), n.prefixlen))
     for one, other in pairwise(nets):  # those of one side do not overlap, so any that do are neighbours
         if one.version == other.version and one.overlaps(other):
-            why = f"nodes in other zones share {other} with nodes that are in none of them"
+            why = f"nodes in other zones share {other} with nodes in no other zone"
             raise Unsupported(f"{target.node}: {why}", hint="use from: cidr, with the networks of the other zones")

@@ -87,7 +87,7 @@ def _parse_rate(text: str) -> int:
     """Parse a rate in bytes per second. Raises ValueError."""
     number, factor = text[:-1], _UNITS.get(text[-1:])
     if factor is None or not number.isdecimal():
-        raise ValueError("rate is a whole number with k or M, as 500k")
+        raise ValueError("rate must be a whole number with k or M, such as 500k")
     return int(number) * factor
 
 
@@ -181,7 +181,7 @@ def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None
         )
     if found["runtime"] or found["number"] in found["limits"]:
         raise Unsupported(
-            f"{node}: what {params.unit} may use of {found['disk']} is limited already",
+            f"{node}: {params.unit} already has a limit for {found['disk']}",
             hint="find the run with `nodefall undo --list` and undo it, or choose another unit",
         )
     if found["stale"]:

@@ -56,7 +56,7 @@ def check_bandwidth(timeline: Timeline, step: StepRun) -> ProofResult:
     wanted = parse_rate(str(step.params["rate"]))
     found = _rates(readings)
     if not found:
-        return no_proof(f"of {step.node} no pings at once were all answered after the step")
+        return no_proof(f"no burst of pings of {step.node} was fully answered after the step")
     usual, best = _rates(before(timeline, step, "ping-bursts")), max(found)
     shown = f", {_kbit(max(usual))} before" if usual else ""
     because = f"pings of {step.node} passed with {_kbit(best)}{shown} (asked {_kbit(wanted)})"

@@ -73,7 +73,7 @@ def _needs(params: Params) -> Needs:
 def _prepare(target: Target, params: Params) -> PartitionState:
     require_clean_table(target)
     if params.families is not None and len(set(params.families)) < 2:
-        why = "one address family is no partition: a dual-stack node uses the other one"
+        why = "one address family is not a partition: a dual-stack node uses the other one"
         raise Unsupported(why, hint="leave families out")
     traffic = params.traffic or "all"
     rule = BlockRule(

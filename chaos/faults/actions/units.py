@@ -191,7 +191,7 @@ def _check_canceled(timeline: Timeline, step: StepRun) -> ProofResult:
     for entry, record in returned_entries(timeline, step):
         if record.delivery != Delivery.ANSWERED or not str(record.evidence.get("stderr", "")).endswith(" canceled."):
             continue
-        because = "systemd canceled the restart, as the machine shuts down: the kubelet was stopped and not started"
+        because = "systemd canceled the restart because of the shutdown: the kubelet was stopped and not started"
         later = [r for r in readings_after(timeline, step, "kubelet-process") if r.t > entry.t]
         if before is not None and any(reading.value == before.value for reading in later):
             return no_proof(f"systemd canceled the restart, and the kubelet of {step.node} still ran afterwards")

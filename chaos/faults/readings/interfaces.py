@@ -133,7 +133,7 @@ def _two_lines(stdout: str) -> tuple[str, str]:
     """Split the output into two lines; tc prints an empty line for an empty list. Raises ValueError."""
     lines = stdout.strip("\n").split("\n") if stdout.strip() else []
     if len(lines) not in (1, 2):
-        raise ValueError("tc and ip printed something else than a line each")
+        raise ValueError("tc and ip did not print exactly one line each")
     return ("", lines[0]) if len(lines) == 1 else (lines[0], lines[1])
 
 

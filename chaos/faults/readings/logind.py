@@ -160,5 +160,5 @@ def bus_processes(stdout: str, exit_code: int) -> dict[str, int | str]:
         elif not processes.get("bus"):
             processes |= {"bus": pid, "bus-unit": unit}
     if exit_code or "bus" not in processes or "logind" not in processes:
-        raise ValueError("the host has no D-Bus or no logind")
+        raise ValueError("the host lacks D-Bus or logind")
     return processes

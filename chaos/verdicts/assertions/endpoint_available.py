@@ -148,7 +148,7 @@ def _answer_samples(probed: list[ProbeSample], requirement: _Requirement) -> Ite
 
 
 def _begins(probed: list[ProbeSample], *, by_request: bool) -> Iterator[float]:
-    """From when on each answer counts."""
+    """The time from which each answer counts."""
     begin = -math.inf
     for probe in probed:
         begin = max(begin, probe.t - probe.result.seconds) if by_request else probe.t

@@ -60,7 +60,7 @@ def state_changes(history: History[Node]) -> list[Change]:
 
 
 def _state(version: NodeVersion) -> tuple[object, ...]:
-    """All that a fault may show in."""
+    """The state of a node in which a fault may show."""
     node = version.object
     ready = node_condition(node, "Ready")
     health = (ready.status, ready.message) if ready else None

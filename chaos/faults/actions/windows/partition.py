@@ -91,7 +91,7 @@ def _check_params(target: Target, params: Params) -> None:
         ),
         (
             params.families is not None and len(set(params.families)) < 2,
-            "one address family is no partition: a dual-stack node uses the other one",
+            "one address family is not a partition: a dual-stack node uses the other one",
             "leave families out",
         ),
     )

@@ -46,7 +46,7 @@ def pending_requests(stdout: str, exit_code: int) -> list[SystemEvent]:
     """
     events = parse_events(stdout, exit_code)
     if not events:
-        raise ValueError("the System log has no start of Windows, and nothing later: it was cleared, or overwritten")
+        raise ValueError("the System log contains no start of Windows: it was cleared or overwritten")
     return list(takewhile(lambda event: event.key == _REQUESTED, events))
 
 
