@@ -234,7 +234,7 @@ def _prepare_in_flight(target: Target, _: NoParams) -> KubeletState:
     version = target.require_fact("systemd-version", "only some systemds can cancel a shutdown that has begun")
     if version < _MIN_SYSTEMD:
         raise Unsupported(
-            f"{target.node} has systemd {version}, which answers 0 and still goes down",
+            f"{target.node} has systemd {version}, which exits with 0 but still shuts down",
             hint=f"use systemd {_MIN_SYSTEMD} or later; cancel-shutdown shows what {version} does",
         )
     return capture_kubelet_state(target, "the kubelet must be restarted afterwards")

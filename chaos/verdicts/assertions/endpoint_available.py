@@ -60,7 +60,7 @@ class _Requirement:
 
 
 class Params(Model):
-    """Probe, and the time for which it may fail, or how well it must answer."""
+    """The probe, and how long it may fail or how well it must answer."""
 
     probe: str = Field(description="The name of a probe of the experiment (spec.probes).")
     budget: Annotated[str, AfterValidator(_check_budget)] = Field(

@@ -182,7 +182,7 @@ def _is_shutting_down(node: Node) -> bool:
 
 
 def _silence(case: Case, name: str, before: NodeVersion, after: NodeVersion) -> Iterator[ForeignFault]:
-    """A kubelet that is gone. A node that is not Ready though its Lease is renewed is the cluster's own matter."""
+    """The fault of a silent kubelet. A node that is not Ready but renews its Lease is not a foreign fault."""
     if not _is_unknown(after.object) or _is_unknown(before.object):
         return
     own = (NodeChange.REPORTING, NodeChange.OBJECT)
