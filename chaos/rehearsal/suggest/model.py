@@ -140,6 +140,12 @@ class Model:
                 found[id(pod)].append(name_of(budget))
         return found
 
+    @cached_property
+    def blocking(self) -> frozenset[str]:
+        """Names of the budgets that allow no eviction now."""
+        budgets = (budget for budget, _ in self.budgets)
+        return frozenset(name_of(each) for each in budgets if (each.get("status") or {}).get("disruptionsAllowed") == 0)
+
     def serving(self, namespace: str, service: str) -> list[Workload]:
         """The workloads behind a Service."""
         name = f"{namespace}/{service}"

@@ -20,7 +20,7 @@ _EFFECTS = ("NoSchedule", "NoExecute")
 
 def shutdowns(model: Model) -> Iterator[Weakness]:
     """Workers that end their pods without a grace period, and those whose grace period is too short for pods."""
-    off = [name for name in model.workers if (config := model.contents.configs.get(name)) and not _is_graceful(config)]
+    off = [name for name in model.workers if (config := model.contents.configs.get(name)) and not is_graceful(config)]
     if off:
         yield Weakness(
             WeaknessKind.SHUTDOWN_OFF,
@@ -37,7 +37,8 @@ def shutdowns(model: Model) -> Iterator[Weakness]:
             yield _too_short(short, is_critical)
 
 
-def _is_graceful(config: Object) -> bool:
+def is_graceful(config: Object) -> bool:
+    """Whether a kubelet with this configuration ends pods in order when its machine shuts down."""
     return bool(config.get("shutdownGracePeriodByPodPriority")) or _duration(config, "shutdownGracePeriod") > 0
 
 
@@ -58,7 +59,7 @@ def _cut(model: Model, is_critical: bool) -> Iterator[tuple[Workload, float]]:
     """Workloads with the least time that one of their nodes gives them, if that is less than they ask for."""
     for each in model.workloads:
         configs = [config for node in each.on_nodes if (config := model.contents.configs.get(node))]
-        given = [seconds_to_end(config, each.priority) for config in configs if _is_graceful(config)]
+        given = [seconds_to_end(config, each.priority) for config in configs if is_graceful(config)]
         if (each.priority >= CRITICAL) == is_critical and given and min(given) < each.grace:
             yield each, min(given)
 
