@@ -23,6 +23,7 @@ from chaos.rehearsal.suggest.groups import node_victims, zone_victims
 from chaos.rehearsal.suggest.losses import Rehearsed, losses_of
 from chaos.rehearsal.suggest.model import Model
 from chaos.rehearsal.suggest.risks import UNREHEARSED, Risk, check, headline, risks_of, with_change
+from chaos.rehearsal.suggest.weakness import Weakness
 
 _WITH_CHANGES = 5  # risks whose remedy is rehearsed
 _ALWAYS = (
@@ -75,7 +76,7 @@ def suggest(options: SuggestOptions) -> Suggestion:
         zones=tuple(each.name for each in zones),
         runs=sum(map(len, study.found.samples.values())),
         experiments=tuple(experiments_of(shown[: options.top], model)),
-        limits=tuple(_limits(source, study.found, left)),
+        limits=tuple(_limits(source, study.found, left, weaknesses)),
     )
 
 
@@ -133,12 +134,13 @@ def _with_change(risk: Risk, options: SuggestOptions) -> Risk:
     return with_change(risk, source.changes[0], losses_of(workload, model, study.found))
 
 
-def _limits(source: Source, found: Rehearsed, left: Sequence[str]) -> list[str]:
+def _limits(source: Source, found: Rehearsed, left: Sequence[str], weaknesses: Sequence[Weakness]) -> list[str]:
     """What the answer does not cover, one line each."""
     samples: list[Sample] = [sample for each in found.samples.values() for sample in each]
     lines = [*(f"not rehearsed: {line}" for line in found.refusals()), *_ALWAYS]
     if left:
         more = f"{', '.join(left[:5])}{' ...' if left[5:] else ''}"
         lines.insert(0, f"{count_of(len(left), 'node')} that are like none that was rehearsed ({more})")
-    lines += [f"not in any lab: {what}" for what in dict.fromkeys(UNREHEARSED.values())]
+    kinds = dict.fromkeys(each.kind for each in weaknesses if each.kind in UNREHEARSED)
+    lines += [f"weakness {kind}: it shows in {UNREHEARSED[kind]}, which are not rehearsed" for kind in kinds]
     return [*lines, *limits_of(source.missing, samples)]

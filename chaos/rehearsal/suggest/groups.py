@@ -38,7 +38,8 @@ def _covering(groups: Sequence[list[str]], model: Model) -> list[list[str]]:
     if len(groups) <= MOST:
         return list(groups)
     seen: set[Profile] = set()
-    new, known = [], []
+    new: list[list[str]] = []
+    known: list[list[str]] = []
     for names in groups:
         found = set(fragile_profiles(model, names[0]).values())
         (new if found - seen else known).append(names)
@@ -47,10 +48,10 @@ def _covering(groups: Sequence[list[str]], model: Model) -> list[list[str]]:
 
 
 def zone_victims(model: Model) -> list[Victim]:
-    """Every zone, if there are several."""
+    """Every zone of several workers, if there are several zones; one of a single worker is lost with that."""
     if len(model.zones) < 2:
         return []
-    return [Victim(zone, nodes, (), is_zone=True) for zone, nodes in model.zones.items()]
+    return [Victim(zone, nodes, (), is_zone=True) for zone, nodes in model.zones.items() if nodes[1:]]
 
 
 def fragile_profiles(model: Model, node: str) -> dict[str, Profile]:

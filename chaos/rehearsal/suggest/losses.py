@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from chaos.core.duration import format_duration
 from chaos.core.text import count_of
+from chaos.rehearsal.forecast.rows import format_seconds
 from chaos.rehearsal.forecast.sample import FindingKind, Sample
 from chaos.rehearsal.suggest.events import Event, Victim
 from chaos.rehearsal.suggest.groups import fragile_profiles
@@ -53,10 +53,8 @@ class Loss(Struct, frozen=True):
     @property
     def length(self) -> str:
         """``5m45s (5m40s to 5m50s)``."""
-        shown = format_duration(round(self.p50))
-        if round(self.low) < round(self.high):
-            shown += f" ({format_duration(round(self.low))} to {format_duration(round(self.high))})"
-        return shown
+        shown, low, high = map(format_seconds, (self.p50, self.low, self.high))
+        return f"{shown} ({low} to {high})" if low != high else shown
 
     @property
     def what(self) -> str:
@@ -67,7 +65,7 @@ class Loss(Struct, frozen=True):
         elif self.mean:
             parts.append(f"no serving pod for {self.length}")
         if self.waiting:
-            parts.append(f"{count_of(self.waiting, 'pod')} without room for {format_duration(round(self.waited))}")
+            parts.append(f"{count_of(self.waiting, 'pod')} without room for {format_seconds(self.waited)}")
         if self.kept:
             parts.append("its pods cannot be evicted, so the drain does not complete")
         return ", ".join(parts) or "nothing is lost"
@@ -128,7 +126,7 @@ def _loss(
     samples: Sequence[Sample], workload: Workload, event: Event, victim: Victim, instead_of: str = ""
 ) -> Loss | None:
     """None if no rehearsal had a fault."""
-    runs = [_of_run(sample, workload, event) for sample in samples if not sample.refused]
+    runs = [_of_run(sample, workload, event, victim) for sample in samples if not sample.refused]
     if not runs:
         return None
     seconds = sorted(gone for gone, *_ in runs)
@@ -150,8 +148,11 @@ def _loss(
     )
 
 
-def _of_run(sample: Sample, workload: Workload, event: Event) -> tuple[float, bool, int, float, bool]:
-    """Seconds without a serving pod, whether to the end, pods without room, for how long, and whether pods stayed."""
+def _of_run(sample: Sample, workload: Workload, event: Event, victim: Victim) -> tuple[float, bool, int, float, bool]:
+    """Seconds without a serving pod, whether to the end, pods without room, for how long, and whether pods stayed.
+
+    That pods wait until a zone is back is no loss: topology spread makes them wait, and the others serve.
+    """
     key, name = (workload.kind, workload.name), workload.name
     is_kept = event is Event.DRAIN and key in sample.kept
     gone, lasts = next(
@@ -165,6 +166,7 @@ def _of_run(sample: Sample, workload: Workload, event: Event) -> tuple[float, bo
         (each.count, each.seconds or 0.0)
         for each in sample.findings
         if each.kind is FindingKind.NO_ROOM and each.subject == name and (each.seconds or 0.0) >= _LONG
+        if not victim.is_zone
     ]
     pods, waited = max(waits, key=lambda wait: wait[1], default=(0, 0.0))
     return gone, lasts, pods, waited, is_kept

@@ -66,8 +66,8 @@ def _idle(name: str, pods: int, why: str) -> Weakness:
 def _shared(model: Model) -> Iterator[Weakness]:
     groups: dict[tuple[str, ...], list[Object]] = defaultdict(list)
     for pod in model.pods:
-        if len(names := model.budgets_of.get(id(pod), [])) > 1:
-            groups[tuple(names)].append(pod)
+        if len(shared := model.budgets_of.get(id(pod), [])) > 1:
+            groups[tuple(shared)].append(pod)
     for names, pods in groups.items():
         yield Weakness(
             WeaknessKind.BUDGET_OVERLAP,

@@ -222,9 +222,9 @@ def _key_workloads(model: Model) -> Iterator[tuple[Workload, str]]:
     for namespace, service in sorted(set(_webhook_services(model))):
         for each in model.serving(namespace, service):
             yield each, "answers an admission webhook with failurePolicy Fail"
-    for service in model.contents.of("services"):
-        if (service.get("spec") or {}).get("type") == "LoadBalancer":
-            namespace, _, name = name_of(service).partition("/")
+    for obj in model.contents.of("services"):
+        if (obj.get("spec") or {}).get("type") == "LoadBalancer":
+            namespace, _, name = name_of(obj).partition("/")
             for each in model.serving(namespace, name):
                 yield each, f"is behind the load balancer of Service {name}"
 

@@ -13,7 +13,7 @@ from chaos.rehearsal.suggest.losses import Loss, Rehearsed, losses_of
 from chaos.rehearsal.suggest.model import Model, Workload
 from chaos.rehearsal.suggest.weakness import Weakness, WeaknessKind
 
-_CLOSE = 10.0  # seconds by which losses may differ and count as the same
+_CLOSE = 0.9  # share of the longest loss from which on losses count as the same
 
 
 class Risk(Struct, frozen=True):
@@ -63,7 +63,7 @@ class Checked(Struct, frozen=True):
     status: Status
 
 
-# What these mean is not in a rehearsal of nodes that fail one after the other, or not in the lab at all.
+# What no rehearsal shows, as nodes fail one after the other, or as the lab does not have it.
 UNREHEARSED = {
     WeaknessKind.BUDGET_IDLE: "budgets that select the wrong pods",
     WeaknessKind.BUDGET_OVERLAP: "pods of several budgets",
@@ -75,7 +75,7 @@ UNREHEARSED = {
     WeaknessKind.SHUTDOWN_OFF: "requests that are cut off when a container is killed",
     WeaknessKind.CRITICAL_SECONDS: "requests that are cut off when a container is killed",
     WeaknessKind.GRACE_CUT: "requests that are cut off when a container is killed",
-    WeaknessKind.DAEMON_MISSING: "what a DaemonSet does for the pods of its node",
+    WeaknessKind.DAEMON_MISSING: "effects on the pods of nodes without a DaemonSet",
     WeaknessKind.INTERFERES: "controllers that are not part of Kubernetes",
 }
 
@@ -107,7 +107,7 @@ def _risk(workload: Workload, model: Model, rehearsed: Rehearsed, weaknesses: Se
 def _worst(losses: Sequence[Loss]) -> Loss:
     """The gravest; of those that are about as grave, the gentlest event, and a node before a zone."""
     gone, kept, waited = max(loss.gravity for loss in losses)
-    same = [loss for loss in losses if loss.mean >= gone - _CLOSE and (gone or loss.gravity[1:] == (kept, waited))]
+    same = [loss for loss in losses if loss.mean >= gone * _CLOSE and (gone or loss.gravity[1:] == (kept, waited))]
     order = list(Event)
     return min(
         same, key=lambda loss: (order.index(loss.event), loss.victim.startswith("zone "), -loss.mean, loss.victim)
