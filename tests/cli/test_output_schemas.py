@@ -33,6 +33,7 @@ from tests.kit.command import command
 from tests.kit.consumed_runs import consumed_runs
 from tests.kit.recorded_days import hostile_view
 from tests.kit.reported_runs import load
+from tests.kit.suggestions import suggestion
 
 CHECK = FactCheck("machine", "on")
 UNDO = Undo((UndoStep(HostCommand(("systemctl", "start", "kubelet.service"))),), (CHECK,))
@@ -64,6 +65,8 @@ def outputs(kind: str, folder: Path) -> Iterator[dict[str, Any]]:
         runs = summarize(samples, ("a change",), Victims({"w1": ("w1",)}))
         whole = Rehearsal("lost", "t", "h", "s.gz", "d", "v1.36.2", (1, 2), "node", 1, "first", runs, runs, ("x",))
         yield json.loads(render_json(whole))
+    elif kind == "suggestion":
+        yield json.loads(render_json(suggestion()))
     elif kind == "comparison":
         sides = [side_of(name, load(name)[1]) for name in ("held", "violated")]
         yield comparison_document([compare(sides[1], expected_of_sides(sides[:1]))])

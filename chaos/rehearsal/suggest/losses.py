@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -44,6 +45,11 @@ class Loss(Struct, frozen=True):
     def gravity(self) -> tuple[float, int, float]:
         """The greater, the worse."""
         return self.mean, self.kept, self.waited
+
+    @property
+    def seconds(self) -> float:
+        """The mean; without end if it lasted to the end of every run, as rehearsals of a drain are the shorter ones."""
+        return math.inf if self.lasting == self.runs else self.mean
 
     @property
     def is_one(self) -> bool:

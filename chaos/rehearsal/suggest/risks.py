@@ -106,11 +106,11 @@ def _risk(workload: Workload, model: Model, rehearsed: Rehearsed, weaknesses: Se
 
 def _worst(losses: Sequence[Loss]) -> Loss:
     """The gravest; of those that are about as grave, the gentlest event, and a node before a zone."""
-    gone, kept, waited = max(loss.gravity for loss in losses)
-    same = [loss for loss in losses if loss.mean >= gone * _CLOSE and (gone or loss.gravity[1:] == (kept, waited))]
-    order = list(Event)
+    longest, order = max(loss.seconds for loss in losses), list(Event)
+    gravest = max(loss.gravity[1:] for loss in losses)
+    same = [loss for loss in losses if loss.seconds >= longest * _CLOSE and (longest or loss.gravity[1:] == gravest)]
     return min(
-        same, key=lambda loss: (order.index(loss.event), loss.victim.startswith("zone "), -loss.mean, loss.victim)
+        same, key=lambda each: (order.index(each.event), each.victim.startswith("zone "), -each.mean, each.victim)
     )
 
 

@@ -76,11 +76,15 @@ def bare(cluster: Cluster) -> None:
 
 
 def one_node(cluster: Cluster) -> None:
-    wanted = {"key": HOST, "operator": "In", "values": ["w0"]}
-    term = {"weight": 100, "preference": {"matchExpressions": [wanted]}}
-    preferred = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
-    cluster.create_object("deployments", body("weak", 2, affinity=preferred))
+    """Created while all other nodes were cordoned."""
+    others = ("w1", "w2", "w3")
+    for name in others:
+        cluster.store.patch("nodes", "", name, lambda node: node["spec"].update(unschedulable=True))
+    cluster.create_object("deployments", body("weak", 2))
     cluster.create_object("poddisruptionbudgets", budget("weak", maxUnavailable=1))
+    cluster.sim.run_until(cluster.sim.now + 30)
+    for name in others:
+        cluster.store.patch("nodes", "", name, lambda node: node["spec"].pop("unschedulable"))
 
 
 def one_zone(cluster: Cluster) -> None:
