@@ -26,7 +26,7 @@ from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
 from chaos.rehearsal.forecast.document import Suite, row_of, suite_of
 from chaos.rehearsal.forecast.finders import findings_of
-from chaos.rehearsal.forecast.sample import Case, Sample, kept_on, outages
+from chaos.rehearsal.forecast.sample import Case, Sample, outages, still_on
 from chaos.rehearsal.processes import rare_collections, run_forked
 from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
@@ -126,8 +126,8 @@ class Rehearsals:
             return Sample(seed, victim, done.result, not_modelled=left_out, refused=_why_no_fault(done.result))
         case = Case(done.timeline, fault, downtime.windows(), _begin_of(self.until, done.timeline))
         outcome, found = outcome_of(done.timeline, fault), (findings_of(case), tuple(outages(case)))
-        kept = kept_on(case, chain.from_iterable(done.result.targets.values())) if self.until else ()
-        return Sample(seed, victim, done.result, *found, left_out, "", outcome, kept)
+        unevicted = still_on(case, chain.from_iterable(done.result.targets.values())) if self.until else ()
+        return Sample(seed, victim, done.result, *found, left_out, "", outcome, unevicted)
 
 
 def _started(copy: LabCopy, seed: int) -> DirectLab:

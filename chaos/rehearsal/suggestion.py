@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from chaos.engine.load import LoadedExperiment, load
 from chaos.rehearsal.copies import Source, parse_changes, read_contents, snapshot_source
 from chaos.rehearsal.forecast.sample import Sample, limits_of
 from chaos.rehearsal.many import Rehearsals, ReportSample
+from chaos.rehearsal.processes import run_forked
 from chaos.rehearsal.suggest.document import Group, Suggestion
 from chaos.rehearsal.suggest.events import BACK, Event, Victim, rehearsed
 from chaos.rehearsal.suggest.experiments import experiments_of
@@ -61,7 +63,7 @@ def suggest(options: SuggestOptions) -> Suggestion:
     screened = risks_of(model, study.found, weaknesses)
     study.rehearse(_decisive(screened[: options.top], study.found), range(2, options.seeds + 1))
     risks = risks_of(model, study.found, weaknesses)
-    shown = tuple(_with_change(risk, options) for risk in risks[:_WITH_CHANGES]) + tuple(risks[_WITH_CHANGES:])
+    shown = _with_changes(risks, model, options)
     checked = check(weaknesses, shown)
     return Suggestion(
         snapshot=source.name,
@@ -110,28 +112,53 @@ def _load(event: Event, victim: Victim, folder: Path) -> LoadedExperiment:
 
 
 def _decisive(risks: Sequence[Risk], found: Rehearsed) -> list[tuple[Event, Victim]]:
-    """The events and victims that the losses of these risks were measured with."""
-    wanted = {(loss.event, loss.measured_on or loss.victim) for risk in risks for loss in risk.losses if loss.is_one}
+    """The events and victims that the worst losses of these risks were measured with."""
+    wanted = {(risk.worst.event, risk.worst.measured_on or risk.worst.victim) for risk in risks}
     return [(event, victim) for event, victim in found.samples if (event, victim.words) in wanted]
 
 
-def _with_change(risk: Risk, options: SuggestOptions) -> Risk:
-    """The risk with a rehearsal of what would help, if that is a change of the snapshot."""
-    if not risk.change:
-        return risk
-    loss = risk.worst
-    try:
-        source = snapshot_source(options.snapshot, parse_changes([risk.change]))
-        model = Model(read_contents(options.snapshot), options.namespace)
-        workload = next(each for each in model.workloads if each.key == risk.workload)
-        nodes = model.zones[loss.victim.removeprefix("zone ")] if loss.victim not in model.nodes else (loss.victim,)
-        is_zone = loss.victim not in model.nodes
-        victim = Victim(loss.victim.removeprefix("zone ") if is_zone else loss.victim, nodes, is_zone=is_zone)
-        study = _Study(source, replace(options, start=lambda _: None, report=lambda _: None))
-        study.rehearse([(loss.event, victim)], [1])
-    except NodefallError as error:
-        return msgspec.structs.replace(risk, changed=f"{risk.change} cannot be rehearsed: {error.message}")
-    return with_change(risk, source.changes[0], losses_of(workload, model, study.found))
+@dataclass(frozen=True, slots=True)
+class _Remedy:
+    """A rehearsal of a risk's worst event after a change of the snapshot."""
+
+    risk: Risk
+    victim: Victim
+    source: Source
+    rehearsals: Rehearsals
+
+
+def _with_changes(risks: Sequence[Risk], model: Model, options: SuggestOptions) -> tuple[Risk, ...]:
+    """The first risks with a rehearsal of what would help, if that is a change of the snapshot; then the others."""
+    remedies, shown = [], list(risks)
+    with TemporaryDirectory(prefix="nodefall-") as folder:
+        for index, risk in enumerate(risks[:_WITH_CHANGES]):
+            if risk.change:
+                try:
+                    remedies.append((index, _remedy(risk, model, options, Path(folder))))
+                except NodefallError as error:
+                    shown[index] = msgspec.structs.replace(risk, changed=f"{risk.change}: {error.message}")
+    workloads = {each.key: each for each in model.workloads}
+    for number, text in run_forked([each for _, each in remedies], _run_remedy, options.jobs):
+        (index, remedy), rehearsed_ = remedies[number], Rehearsed()
+        sample: Sample = pickle.loads(text)  # noqa: S301 - of our own process
+        rehearsed_.add(remedy.risk.worst.event, remedy.victim, sample)
+        losses = losses_of(workloads[remedy.risk.workload], model, rehearsed_)
+        shown[index] = with_change(remedy.risk, remedy.source.changes[0], losses)
+    return tuple(shown)
+
+
+def _remedy(risk: Risk, model: Model, options: SuggestOptions, folder: Path) -> _Remedy:
+    """Raises NodefallError for a change that the snapshot cannot have."""
+    name = risk.worst.victim
+    zone = name.removeprefix("zone ")
+    victim = Victim(name, (name,)) if name in model.nodes else Victim(zone, model.zones[zone], is_zone=True)
+    source = snapshot_source(options.snapshot, parse_changes([risk.change]))
+    loaded = _load(risk.worst.event, victim, folder)
+    return _Remedy(risk, victim, source, Rehearsals(loaded, source, 1, until=BACK))
+
+
+def _run_remedy(remedy: _Remedy) -> bytes:
+    return remedy.rehearsals.run_seed(1)
 
 
 def _limits(source: Source, found: Rehearsed, left: Sequence[str], weaknesses: Sequence[Weakness]) -> list[str]:

@@ -20,10 +20,10 @@ def model() -> Model:
     return Model(small(workload("StatefulSet", "db", ("w1",)), nodes=[node("w1", "a"), node("w2", "b")]))
 
 
-def sample(seed: int, seconds: float, *, lasts: bool = False, kept: bool = False) -> Sample:
+def sample(seed: int, seconds: float, *, lasts: bool = False, unevicted: bool = False) -> Sample:
     """A run on w1 in which the database is gone for ``seconds``."""
     outages = (Outage(*DB, 1, seconds, seconds, lasts),) if seconds else ()
-    return Sample(seed, "w1", None, (), outages, (), "", None, (DB,) if kept else ())
+    return Sample(seed, "w1", None, (), outages, (), "", None, (DB,) if unevicted else ())
 
 
 def suggestion() -> Suggestion:

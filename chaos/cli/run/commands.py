@@ -201,7 +201,7 @@ def rehearse_command(
 )  # fmt: skip
 @click.option(
     "--seeds", type=click.IntRange(1, 10_000), default=5, show_default=True, metavar="N",
-    help="Number of rehearsals of the events behind the top risks. All others are rehearsed once.",
+    help="Number of rehearsals of the worst event of each top risk. All other events are rehearsed once.",
 )  # fmt: skip
 @click.option("--namespace", "-n", default="", metavar="NAME", help="Look only at the workloads of this namespace.")
 @jobs_option

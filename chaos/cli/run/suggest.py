@@ -16,9 +16,8 @@ from chaos.cli.run.rehearse import RehearsalProgress, make_directory
 from chaos.core.errors import UsageError
 from chaos.core.text import shell_word
 from chaos.rehearsal.copies import read_contents
-from chaos.rehearsal.forecast.document import render_json
 from chaos.rehearsal.rehearsal import cores
-from chaos.rehearsal.suggest.document import Suggestion
+from chaos.rehearsal.suggest.document import Suggestion, render_suggestion
 from chaos.rehearsal.suggest.formats import suggestion_markdown, suggestion_page, suggestion_text
 from chaos.rehearsal.suggestion import SuggestOptions, suggest
 
@@ -54,7 +53,7 @@ def suggest_and_report(given: Given, *, quiet: bool, as_json: bool) -> int:
     if given.out:
         _write(given.out, found)
     if as_json:
-        return echo_document(render_json(found), 0)
+        return echo_document(render_suggestion(found), 0)
     echo_encodable(*suggestion_text(found))
     _say_next(given, found, is_anonymous)
     return 0
@@ -71,7 +70,7 @@ def _taken(given: Given, stack: ExitStack) -> Path:
 
 
 def _write(out: Path, found: Suggestion) -> None:
-    write(out / "suggest.json", render_json(found), private=True)
+    write(out / "suggest.json", render_suggestion(found), private=True)
     write(out / "suggest.md", suggestion_markdown(found), private=True)
     write(out / "suggest.html", suggestion_page(found), private=True)
     for each in found.experiments:

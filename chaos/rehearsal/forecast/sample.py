@@ -178,7 +178,7 @@ def _serving(history: History[Pod], case: Case) -> Iterator[tuple[float, float]]
         yield from _without(begin, end, case.down.get(node, ()))
 
 
-def kept_on(case: Case, nodes: Iterable[str]) -> tuple[tuple[str, str], ...]:
+def still_on(case: Case, nodes: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Kind and ``NAMESPACE/NAME`` of what still has pods on ``nodes`` at the end, as from before the fault.
 
     Without DaemonSets and static pods, which a drain leaves there.
@@ -216,7 +216,7 @@ class Sample:
 
     ``refused``: why there was no fault, "" if there was one. ``not_modelled``: what the lab left out, one line each.
     ``outages``: of replicated workloads that had fewer serving pods than before. ``outcome``: None if no step was sent.
-    ``kept``: kind and name of what still had pods on its victims at the end of what counts.
+    ``unevicted``: kind and name of what still had pods on its victims at the end of what counts.
     """
 
     seed: int
@@ -227,7 +227,7 @@ class Sample:
     not_modelled: tuple[str, ...] = ()
     refused: str = ""
     outcome: Outcome | None = None
-    kept: tuple[tuple[str, str], ...] = ()
+    unevicted: tuple[tuple[str, str], ...] = ()
 
     @property
     def ending(self) -> str:

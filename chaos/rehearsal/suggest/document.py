@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
+from chaos.core.moments import rounded
+from chaos.rehearsal.forecast.document import format_document
 from chaos.rehearsal.suggest.risks import Checked, Risk
 
 VERSION = 1  # another one if a key is renamed, removed or gets another meaning; keys may be added
@@ -47,3 +50,8 @@ class Suggestion(Struct, frozen=True):
     limits: tuple[str, ...]
     simulated: bool = True
     version: int = VERSION
+
+
+def render_suggestion(found: Suggestion) -> str:
+    """The document as JSON, the same bytes for the same result; durations to the microsecond."""
+    return format_document(rounded(msgspec.to_builtins(found, str_keys=True)))

@@ -15,7 +15,7 @@ from chaos.rehearsal.suggest.events import Victim
 from chaos.rehearsal.suggest.model import Model, Workload
 from chaos.rehearsal.suggest.of_workloads import toleration_seconds
 
-MOST = 24  # nodes that are rehearsed
+MOST = 16  # nodes that are rehearsed
 Profile = tuple[object, ...]
 
 
@@ -65,9 +65,9 @@ def profile(workload: Workload, node: str, model: Model) -> Profile:
     pod = workload.pods[0]
     claims = sum("persistentVolumeClaim" in each for each in pod["spec"].get("volumes") or ())
     blocked = any(model.budgets_of.get(id(each)) for each in workload.pods)
-    placement = (pod["spec"].get("nodeSelector"), pod["spec"].get("affinity"))
+    where = (pod["spec"].get("nodeSelector"), pod["spec"].get("affinity"))
     counts = (workload.replicas, workload.on_nodes[node], claims)
-    return (workload.kind, *counts, workload.grace, toleration_seconds(pod), blocked, repr(placement))
+    return (workload.kind, *counts, workload.grace, toleration_seconds(pod), blocked, repr(where))
 
 
 def is_fragile(workload: Workload, node: str, model: Model) -> bool:

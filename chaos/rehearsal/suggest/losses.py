@@ -24,7 +24,7 @@ class Loss(Struct, frozen=True):
 
     ``victim``: ``worker-1`` or ``zone a``; ``measured_on``: the node that was rehearsed for it, if that is another one.
     ``lasting``: runs in which it had none until the victim was back, after ``observed`` seconds. ``waiting``: pods that
-    found no room for ``waited`` seconds. ``kept``: runs in which a drain could not evict its pods.
+    found no room for ``waited`` seconds. ``unevicted``: runs in which a drain could not evict its pods.
     """
 
     event: Event
@@ -38,13 +38,13 @@ class Loss(Struct, frozen=True):
     lasting: int
     waiting: int
     waited: float
-    kept: int
+    unevicted: int
     observed: int
 
     @property
     def gravity(self) -> tuple[float, int, float]:
         """The greater, the worse."""
-        return self.mean, self.kept, self.waited
+        return self.mean, self.unevicted, self.waited
 
     @property
     def seconds(self) -> float:
@@ -54,7 +54,7 @@ class Loss(Struct, frozen=True):
     @property
     def is_one(self) -> bool:
         """Whether anything was lost."""
-        return bool(self.mean or self.kept or self.waiting)
+        return bool(self.mean or self.unevicted or self.waiting)
 
     @property
     def length(self) -> str:
@@ -72,7 +72,7 @@ class Loss(Struct, frozen=True):
             parts.append(f"no serving pod for {self.length}")
         if self.waiting:
             parts.append(f"{count_of(self.waiting, 'pod')} without room for {format_seconds(self.waited)}")
-        if self.kept:
+        if self.unevicted:
             parts.append("its pods cannot be evicted, so the drain does not complete")
         return ", ".join(parts) or "nothing is lost"
 
@@ -149,7 +149,7 @@ def _loss(
         sum(lasts for _, lasts, *_ in runs),
         worst[2],
         worst[3],
-        sum(kept for *_, kept in runs),
+        sum(unevicted for *_, unevicted in runs),
         event.seconds,
     )
 
@@ -160,7 +160,7 @@ def _of_run(sample: Sample, workload: Workload, event: Event, victim: Victim) ->
     That pods wait until a zone is back is no loss: topology spread makes them wait, and the others serve.
     """
     key, name = (workload.kind, workload.name), workload.name
-    is_kept = event is Event.DRAIN and key in sample.kept
+    is_left = event is Event.DRAIN and key in sample.unevicted
     gone, lasts = next(
         ((each.none, each.lasts) for each in sample.outages if (each.kind, each.name) == key), (0.0, False)
     )
@@ -175,4 +175,4 @@ def _of_run(sample: Sample, workload: Workload, event: Event, victim: Victim) ->
         if not victim.is_zone
     ]
     pods, waited = max(waits, key=lambda wait: wait[1], default=(0, 0.0))
-    return gone, lasts, pods, waited, is_kept
+    return gone, lasts, pods, waited, is_left

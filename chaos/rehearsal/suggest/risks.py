@@ -87,8 +87,8 @@ def risks_of(model: Model, rehearsed: Rehearsed, weaknesses: Sequence[Weakness])
 
 
 def _rank(risk: Risk) -> tuple[float, int, float, int, str]:
-    gone, kept, waited = risk.worst.gravity
-    return -gone, -kept, -waited, list(Event).index(risk.worst.event), risk.workload
+    gone, unevicted, waited = risk.worst.gravity
+    return -gone, -unevicted, -waited, list(Event).index(risk.worst.event), risk.workload
 
 
 def _risk(workload: Workload, model: Model, rehearsed: Rehearsed, weaknesses: Sequence[Weakness]) -> Risk | None:

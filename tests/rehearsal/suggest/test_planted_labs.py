@@ -114,22 +114,23 @@ def volume(cluster: Cluster) -> None:
 
 
 Plant = Callable[[Cluster], None]
-PLANTED: list[tuple[Plant, WeaknessKind, str, str]] = [
+NIGHTLY = pytest.mark.nightly
+PLANTED: list[Any] = [
     (single, K.SINGLE_REPLICA, "Deployment shop/weak", "power-cut"),
-    (single_stateful, K.STATEFUL_ON_NODE, "StatefulSet shop/weak", "power-cut"),
-    (bare, K.BARE_POD, "Pod shop/weak", "drain"),
-    (one_node, K.ONE_NODE, "Deployment shop/weak", "power-cut"),
-    (one_zone, K.ONE_ZONE, "Deployment shop/weak", "drain"),
+    pytest.param(single_stateful, K.STATEFUL_ON_NODE, "StatefulSet shop/weak", "power-cut", marks=NIGHTLY),
+    pytest.param(bare, K.BARE_POD, "Pod shop/weak", "drain", marks=NIGHTLY),
+    pytest.param(one_node, K.ONE_NODE, "Deployment shop/weak", "power-cut", marks=NIGHTLY),
+    (one_zone, K.ONE_ZONE, "Deployment shop/weak", "poweroff"),
     (blocked, K.BUDGET_BLOCKS, "Deployment shop/weak", "drain"),
-    (no_room, K.NO_ROOM, "Deployment shop/weak", "drain"),
-    (forever, K.STAYS_FOREVER, "Deployment shop/weak", "power-cut"),
-    (volume, K.ATTACHED_VOLUME, "StatefulSet shop/weak", "power-cut"),
+    pytest.param(no_room, K.NO_ROOM, "Deployment shop/weak", "drain", marks=NIGHTLY),
+    pytest.param(forever, K.STAYS_FOREVER, "Deployment shop/weak", "power-cut", marks=NIGHTLY),
+    pytest.param(volume, K.ATTACHED_VOLUME, "StatefulSet shop/weak", "power-cut", marks=NIGHTLY),
 ]
 
 
 def suggested(path: Path, *plants: Plant) -> Suggestion:
     """What is suggested for a lab of four workers in three zones, to which ``plants`` have been added."""
-    grace = {"shutdown_grace_period": "60s", "shutdown_grace_period_critical_pods": "30s"}
+    grace: dict[str, Any] = {"shutdown_grace_period": "60s", "shutdown_grace_period_critical_pods": "30s"}
     workers = [NodeSpec(name=f"w{n}", zone="abca"[n], capacity={"cpu": "2"}, **grace) for n in range(4)]
     spaces = ["default", "kube-system", "kube-public", "kube-node-lease", "shop"]
     nodes = [NodeSpec(name="cp", role="control-plane"), *workers]
@@ -161,14 +162,14 @@ def test_a_planted_weakness(plant: Plant, kind: WeaknessKind, subject: str, even
     assert sample.refused == ""
     assert sample.result is not None
     verdicts = {each.name: each.status for each in sample.result.hypothesis}
-    asked, *predicted = verdicts.items()
+    required, *predicted = verdicts.items()
     lost = [title for title, status in verdicts.items() if status is Verdict.VIOLATED]
     assert lost, verdicts
-    assert [status for title, status in predicted if "predicted" in title] in ([], [Verdict.HELD]), asked
+    assert [status for title, status in predicted if "predicted" in title] in ([], [Verdict.HELD]), required
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plants", [(), (stateful,), (agent,), (stateful, agent)], ids=lambda plants: str(len(plants)))
+@pytest.mark.parametrize("plants", [pytest.param((), marks=NIGHTLY), (stateful, agent)], ids=["little", "much"])
 def test_a_sound_lab(plants: tuple[Plant, ...], tmp_path: Path) -> None:
     found = suggested(tmp_path / "s.gz", *plants)
     assert found.risks == ()

@@ -164,7 +164,7 @@ def test_a_sound_cluster_has_none() -> None:
     assert weaknesses_of(Model(sound)) == ()
 
 
-def test_only_workloads_of_the_namespace_are_looked_at() -> None:
+def test_other_namespaces_are_left_out() -> None:
     other = workload("Deployment", "api", (W1,), namespace="other")
     contents = cluster(web(W1), other)
     assert [each.subject for each in found(contents, K.SINGLE_REPLICA, "other")] == ["Deployment other/api"]
