@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 
 from chaos.app.snapshot.take import take_snapshot
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.cluster.lock_status import require_running
-from chaos.cli.inventory import command_inventory
+from chaos.cli.inventory import command_inventory, require_running
 from chaos.cli.output import echo, echo_document, echo_encodable, echo_progress, write
 from chaos.cli.run.rehearse import RehearsalProgress, make_directory
 from chaos.core.errors import UsageError

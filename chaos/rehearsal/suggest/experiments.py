@@ -144,7 +144,8 @@ def spare_pods(workload: Workload, model: Model) -> int:
 
 
 def _hypotheses(event: Event, loss: Loss | None, workload: Workload, model: Model) -> Iterator[dict[str, Any]]:
-    spare, all_but_one = spare_pods(workload, model), workload.replicas - 1
+    """What the spec of the workload asks for, then what is predicted."""
+    spare = spare_pods(workload, model)
     least = workload.replicas - spare
     yield {
         "name": f"{workload.name} always has {least} of {count_of(workload.replicas, 'pod')}, as its spec asks",
@@ -168,22 +169,24 @@ def _hypotheses(event: Event, loss: Loss | None, workload: Workload, model: Mode
             "within": f"{event.seconds - 2 * _STEADY}s",
             "for": f"{_STEADY}s",
         }
-    if loss and loss.lasting == loss.runs:
-        yield {
-            "name": f"as predicted, {workload.name} has no pod before the node is back",
-            **available(workload, all_but_one),
-            "after": f"{FAULT} + {_STEADY}s",
-            "never": {"until": BACK},
-        }
-    elif loss and loss.mean:
-        yield {
-            "name": f"{workload.name} serves again within the predicted time of {loss.length}",
-            **available(workload, all_but_one),
-            "after": FAULT,
-            "within": f"{math.ceil(loss.high * _SHARE + _MARGIN)}s",
-            "for": f"{_STEADY}s",
-            "timing": "loose",
-        }
+    if loss and loss.mean:
+        yield _predicted(loss, workload)
+
+
+def _predicted(loss: Loss, workload: Workload) -> dict[str, Any]:
+    """When one of its pods serves again: within the longest time that was seen and a margin, or not at all."""
+    serves = available(workload, workload.replicas - 1)
+    if loss.lasting == loss.runs:
+        name = f"as predicted, {workload.name} has no pod before the node is back"
+        return {"name": name, **serves, "after": f"{FAULT} + {_STEADY}s", "never": {"until": BACK}}
+    return {
+        "name": f"{workload.name} serves again within the predicted time of {loss.length}",
+        **serves,
+        "after": FAULT,
+        "within": f"{math.ceil(loss.high * _SHARE + _MARGIN)}s",
+        "for": f"{_STEADY}s",
+        "timing": "loose",
+    }
 
 
 def _on_victim(workload: Workload) -> dict[str, Any]:
