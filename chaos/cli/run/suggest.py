@@ -43,7 +43,7 @@ def suggest_and_report(given: Given, *, quiet: bool, as_json: bool) -> int:
     if given.out:
         make_directory(given.out)
     with ExitStack() as stack:
-        snapshot = given.snapshot or _taken(given, stack)
+        snapshot = given.snapshot or _taken(given, stack, quiet=quiet)
         progress = stack.enter_context(RehearsalProgress(0, is_shown=not quiet))
         jobs = given.jobs or cores()
         options = SuggestOptions(snapshot, given.top, given.seeds, given.namespace, jobs, progress.expect, progress.add)
@@ -58,13 +58,11 @@ def suggest_and_report(given: Given, *, quiet: bool, as_json: bool) -> int:
     return 0
 
 
-def _taken(given: Given, stack: ExitStack) -> Path:
+def _taken(given: Given, stack: ExitStack, *, quiet: bool) -> Path:
     """A new snapshot of the cluster of the inventory: in the directory of the results, or else a temporary one."""
     folder = given.out or Path(stack.enter_context(TemporaryDirectory(prefix="nodefall-")))
     with connect_cluster(require_running(command_inventory(given.inventory))) as connection:
-        header = take_snapshot(connection, folder / _SNAPSHOT, progress=echo_progress)
-    for missing in header.missing:
-        echo_progress(f"missing: {missing.what}: {missing.why}")
+        take_snapshot(connection, folder / _SNAPSHOT, progress=(lambda _: None) if quiet else echo_progress)
     return folder / _SNAPSHOT
 
 
