@@ -169,7 +169,7 @@ def patterns() -> list[re.Pattern[str]]:
 
 
 def is_made(message: str) -> bool:
-    """A text that ends with a space is the begin of a message."""
+    """A text that ends with a space is the start of a message."""
     return any(
         pattern.fullmatch(message) or (pattern.pattern.endswith("\\ ") and pattern.match(message))
         for pattern in patterns()

@@ -24,7 +24,7 @@ BANNED = {
     "owe owes owed owing debt debts debtor": "pending undo",
     "wish placement wished": "options, request",
     "eye eyes": "observer",
-    "sight": "coverage, blind window",
+    "sight": "coverage, observation gap",
     "anew": "again",
     "spoiled spoilt": "invalidated",
     "nobody": "no one, or name the subject",

@@ -37,7 +37,7 @@ from chaos.machines.transports.key_scan import ScannedKey, scan
 
 _CODEC = WatchCodec(RESOURCES["nodes"])
 _decode_node = msgspec.json.Decoder(ListedNode).decode
-_PERMISSIONS = "grant get on the namespace kube-system and list on nodes: without them there is no inventory"
+_PERMISSIONS = "grant get on the namespace kube-system and list on nodes: without them there can be no inventory"
 LAB_INVENTORY = "inventory.json"
 _MAX_NAME = 63  # characters, as of a label's value
 
@@ -75,7 +75,7 @@ def read_cluster(kube: ApiClient, name: str, kubeconfig: str, context: str) -> C
         hint = _PERMISSIONS if error.status == 403 else error.hint
         raise Refused(f"the cluster cannot be read: {error.message}", hint=hint) from error
     if not nodes:
-        raise Refused(f"{kube.server} has no Nodes: there is nothing to make an inventory of", hint="check --context")
+        raise Refused(f"{kube.server} has no Nodes, so there is no inventory to write", hint="check --context")
     has_config, note = _has_kubeadm_config(kube)
     notes = (*(f"connection: {risk}" for risk in kube.risks), *([note] if note else []))
     return ClusterFacts(name, kubeconfig, context, kube.server, version, uid, nodes, has_config, notes, list_domains())
@@ -103,7 +103,7 @@ def _has_kubeadm_config(kube: KubeApi) -> tuple[bool, str]:
         return status == 200, ""
     return (
         False,
-        f"whether kubeadm made the cluster is not known: get on configmap kubeadm-config was answered {status}",
+        f"unknown whether kubeadm created the cluster: reading ConfigMap kubeadm-config failed with status {status}",
     )
 
 
@@ -137,7 +137,7 @@ KeyStatus = Literal["known", "new", "changed", "revoked", "unreachable"]
 def render(proposal: Proposal, nodefall: str) -> str:
     """The text of the inventory; ``nodefall``: the version that writes it."""
     head = [
-        f"Written by nodefall {nodefall} init; yours to change. Paths are relative to this file.",
+        f"Written by nodefall {nodefall} init; edit it as you like. Paths are relative to this file.",
         *proposal.head,
         *(f"Note: {note}." for note in proposal.notes),
     ]

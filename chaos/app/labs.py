@@ -92,7 +92,7 @@ class RunningLab:
         try:
             _write_stdin(self._process, b"detach\n")
         except BrokenPipeError as error:
-            raise NodefallError(f"the lab has ended by itself: {self.output or 'it printed nothing'}") from error
+            raise NodefallError(f"the lab ended unexpectedly: {self.output or 'it printed nothing'}") from error
         self.detached = True
 
     def stop(self) -> None:

@@ -49,7 +49,7 @@ NO_RUN = "no run is active on this cluster"
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """A run that goes on, as its directory describes it."""
+    """A run in progress, as its directory describes it."""
 
     directory: Path
     info: run_directory.RunInfo
@@ -59,7 +59,7 @@ class WatchedRun:
 
 
 def open_watched(directory: Path) -> WatchedRun:
-    """Read what the run has stored at its begin. Raises NodefallError, also if other users may have made it."""
+    """Read what the run has stored at its start. Raises NodefallError, also if other users may have made it."""
     run_directory.refuse_untrusted(directory)
     info = run_directory.load(directory, run_directory.RUN, run_directory.RunInfo)
     try:
@@ -160,7 +160,7 @@ class ClusterFollower:
     describe: Callable[[str, str], None]
     ended: threading.Event = field(default_factory=threading.Event)
     _active: str | None = None  # None: unknown
-    _to_stop: str = ""  # the run that somebody wants to stop
+    _to_stop: str = ""  # the run that someone wants to stop
 
     def follow(self) -> None:
         """Observe until the end. Raises NodefallError if the cluster's lock cannot be read at first."""
@@ -184,11 +184,11 @@ class ClusterFollower:
                     self.describe("the cluster's lock cannot be read", error.message)
 
     def _give_up(self, why: str) -> None:
-        self.describe("nothing more is shown of the cluster", why)
+        self.describe("the cluster is no longer shown", why)
         self.ended.set()
 
     def _read_lock(self) -> None:
-        """Read the lock, and stop its holder if somebody wants that."""
+        """Read the lock, and stop its holder if someone wants that."""
         record = held_lock(self.connection.kube, lock_namespace(self.connection))
         run = active_run(record)
         wanted, self._to_stop = self._to_stop, ""

@@ -123,7 +123,7 @@ def complete_context(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 def complete_document(*kinds: str) -> Complete:
-    """A completion of paths: files of these kinds, and the directories that lead to them; else any path."""
+    """A completion of paths: files of these kinds, and the directories that lead to them; otherwise any path."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
         paths = list(_documents(incomplete, kinds))
@@ -193,7 +193,7 @@ def _targets(experiment: str) -> list[str]:
 
 
 def _recorded_nodes(recording: Path) -> list[str]:
-    """Names of the nodes at the begin of a recording or of the recording of a run."""
+    """Names of the nodes at the start of a recording or of the recording of a run."""
     from itertools import islice
 
     from chaos.core.store.recording import build_timeline, read_recording

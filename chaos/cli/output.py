@@ -57,7 +57,7 @@ class StandardStream:
     """A text or binary stream on the descriptor ``number``; ``is_log``: it is the log of a CI job.
 
     Secrets are redacted, and commands to the CI service. Once the other end of a pipe is closed, all is discarded: the
-    command goes on, as a run must undo its fault, and ends with its usual exit code.
+    command continues, as a run must undo its fault, and ends with its usual exit code.
     """
 
     def __init__(self, stream: Any, number: int, *, is_log: bool = False) -> None:

@@ -65,12 +65,12 @@ TIME_WORDS: Mapping[str, TimeWord] = {
         (
             Case("F T41 F80", "held", 41, "it was true for 39 s"),
             Case("F T41 F60", "violated", 60, "it was true for 19 s only"),
-            Case("F T41 F50 T58", "held", 58, "the second time it stayed true; only its begin has to be in time"),
+            Case("F T41 F50 T58", "held", 58, "the second time it stayed true; only its start has to be in time"),
             Case("F T41 ?60 T65 F80", "inconclusive", 41, "it may have been false while it was not observed"),
         ),
     ),
     "never": TimeWord(
-        "false throughout, up to the begin of a step (until) or for a time (for)",
+        "false throughout, up to the start of a step (until) or for a time (for)",
         f"{{{_STARTS}, after: power-off, never: {{for: 60s}}}}",
         (
             Case("F", "held", 60, "it was false all the time"),
@@ -80,7 +80,7 @@ TIME_WORDS: Mapping[str, TimeWord] = {
         ),
     ),
     "always": TimeWord(
-        "true throughout, up to the begin of a step (until) or for a time (for)",
+        "true throughout, up to the start of a step (until) or for a time (for)",
         f"{{{_READY}, after: power-off, always: {{for: 60s}}}}",
         (
             Case("T", "held", 60, "it was true all the time"),
@@ -90,7 +90,7 @@ TIME_WORDS: Mapping[str, TimeWord] = {
         ),
     ),
     "until": TimeWord(
-        "in never and always: up to the begin of this step",
+        "in never and always: up to the start of this step",
         f"{{{_STARTS}, after: power-off, never: {{until: power-on}}}}",
         (
             Case("F T95", "held", 90, "power-on began at 90 s, before it came true"),
@@ -98,11 +98,11 @@ TIME_WORDS: Mapping[str, TimeWord] = {
         ),
     ),
     "after": TimeWord(
-        "when judging starts: a step (its begin), end(step) (its return), or one of them + a time",
+        "when judging starts: a step (its start), end(step) (its return), or one of them + a time",
         f"{{{_REPLACED}, after: end(drain) + 30s, within: 60s}}",
         (
-            Case("", "", 0, "the begin of the step", "after: drain"),
-            Case("", "", 30, "30 s after its begin", "after: drain + 30s"),
+            Case("", "", 0, "the start of the step", "after: drain"),
+            Case("", "", 30, "30 s after its start", "after: drain + 30s"),
             Case("", "", 20, "its return, if the drain took 20 s", "after: end(drain)"),
             Case("", "", 50, "30 s after its return", "after: end(drain) + 30s"),
         ),

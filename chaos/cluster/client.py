@@ -176,7 +176,7 @@ class ApiClient:
     def _direct(self, what: str) -> tuple[Pools, Headers]:
         """For a request past the API server. Raises KubeUnreachable where it would not be as the impersonated user."""
         if name := self._credentials.impersonates:
-            message = f"{what} is not asked: only the API server impersonates {name}, as the kubeconfig wants (as)"
+            message = f"{what} is not asked: only the API server impersonates {name}, as the kubeconfig requires (as)"
             raise KubeUnreachable(OTHER, message, hint="set cluster.allowNodeProxy in the inventory for kubelets")
         pools, identity = self._current()
         return pools, (*identity.headers, *_JSON)

@@ -157,9 +157,11 @@ def _from_socket_error(cause: BaseException, where: str) -> KubeUnreachable | No
     if isinstance(cause, NewConnectionError):  # its cause is more precise
         return None
     if isinstance(cause, ConnectTimeoutError):
-        return KubeUnreachable(TIMEOUT, f"{where}: no connection in time", hint="check the address, VPN and firewall")
+        return KubeUnreachable(
+            TIMEOUT, f"{where}: timed out while connecting", hint="check the address, VPN and firewall"
+        )
     if isinstance(cause, (ReadTimeoutError, TimeoutError)):
-        return KubeUnreachable(TIMEOUT, f"{where}: no answer in time", sent=True)
+        return KubeUnreachable(TIMEOUT, f"{where}: timed out waiting for a response", sent=True)
     if isinstance(cause, ConnectionRefusedError):
         return KubeUnreachable(REFUSED, f"{where}: connection refused", hint="check the server and its port")
     if isinstance(cause, (ConnectionError, http.client.HTTPException)):

@@ -175,7 +175,7 @@ class ExecPlugin:
         try:
             answer = msgspec.convert(load_yaml("", output), _ExecCredential)
         except (BadInput, msgspec.ValidationError) as error:
-            raise self._failed("what it prints is not an ExecCredential") from error
+            raise self._failed("its output is not an ExecCredential") from error
         if answer.kind != "ExecCredential" or answer.api_version != self._entry.api_version:
             printed = printable(f"{answer.kind or 'no kind'} of {answer.api_version or 'no apiVersion'}", _QUOTED)
             raise self._failed(

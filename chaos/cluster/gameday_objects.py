@@ -38,7 +38,7 @@ def apply_object(kube: KubeApi, manifest: Mapping[str, Any]) -> None:
     path = object_path(_collection_of(manifest), metadata["name"])
     response = kube.request("PATCH", path, body=dict(manifest), content_type=_APPLY)
     if response.status == _CONFLICT:
-        raise Refused(f"{_name(manifest)} is not ours to change: {status_message(response)}")
+        raise Refused(f"{_name(manifest)} belongs to another program: {status_message(response)}")
     check_fleet_success(response, f"{_name(manifest)} cannot be applied")
 
 

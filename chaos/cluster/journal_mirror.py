@@ -152,7 +152,7 @@ def _list(kube: KubeApi, namespace: str, run: str = "") -> list[dict[str, Any]]:
             return found
         if size > _MAX_BYTES:
             why = f"the ConfigMaps {_SELECTOR} in {namespace} have more than {_MAX_BYTES >> 20} MiB"
-            raise NodefallError(why, hint="delete those that no run has made")
+            raise NodefallError(why, hint="delete those that no run created")
 
 
 def delete_configmap(kube: KubeApi, namespace: str, run: str, version: str = "") -> None:

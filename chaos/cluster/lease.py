@@ -3,7 +3,7 @@
 Clocks of different machines are never compared. A lock has expired when its record did not change for its whole
 duration on the observer's own clock, and its holder acts only in the first part of that duration, counted from before
 the renewal (as client-go's leaderelection does). So no two holders act at once, however long a process is stopped or a
-request takes. Both clocks go on while their machine is suspended.
+request takes. Both clocks continue while their machine is suspended.
 
 ``leaseTransitions`` is the fencing number: it rises with each holder as long as the Lease exists.
 """
@@ -24,11 +24,11 @@ from chaos.core.labels import LOCK_NAME
 from chaos.core.ports import KubeApi
 
 LEASE_DURATION = 30.0  # seconds without renewal after which another process may acquire the lock
-RENEW_DEADLINE = 20.0  # seconds after the begin of a renewal in which the holder may act
+RENEW_DEADLINE = 20.0  # seconds after the start of a renewal in which the holder may act
 RETRY_PERIOD = 8.0  # seconds between two renewals
 MAX_DURATION = 600.0  # seconds, whatever the Lease says; of nodefall it is LEASE_DURATION
 _MAX_FENCE = 2**31 - 1  # of the API
-_MAX_TEXT = 500  # characters of what anybody may have written
+_MAX_TEXT = 500  # characters of what anyone may have written
 ABORT = "nodefall.dev/abort"  # annotation: why the holder should stop
 PROCESS = "nodefall.dev/process"  # annotation: identity of the holder's process
 _CONFLICT, _NOT_FOUND = 409, 404
@@ -59,7 +59,7 @@ class LeaseRecord(Struct, frozen=True):
         """Seconds since the renewal, by the holder's clock and by ours; very large if the time is unknown."""
         try:
             return wall - datetime.fromisoformat(self.renewed).astimezone(UTC).timestamp()
-        except (ValueError, OverflowError):  # anybody may have written it
+        except (ValueError, OverflowError):  # anyone may have written it
             return wall
 
     def is_recent(self, wall: float) -> bool:
@@ -104,7 +104,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """A held lock. ``renewed_at`` is the begin of the last successful renewal, on the holder's clock since boot."""
+    """A held lock. ``renewed_at`` is the start of the last successful renewal, on the holder's clock since boot."""
 
     holder: str
     fence: int

@@ -1,7 +1,7 @@
 """Reads of a collection: in pages; its versions by a consistent read; all changes since a version by a replay.
 
 A consistent read says which version of each object the API server knows now, without the objects themselves. A list
-without a resourceVersion is as new as the store itself at its begin, so what a watch has not delivered of it is lag.
+without a resourceVersion is as new as the store itself at its start, so what a watch has not delivered of it is lag.
 Only metadata is asked for: a tenth of the bytes, and no secrets.
 
 A consistent read has no trace of an object that came and went between two of them. A watch has: its bookmark states

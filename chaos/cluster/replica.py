@@ -147,7 +147,7 @@ def decode_replica(item: Mapping[str, Any]) -> PendingRun:
     if identity.format > FORMAT:
         return _unreadable(name, f"a newer nodefall wrote it (format {identity.format})")
     if not 0 <= identity.started < _END_OF_TIME:
-        return _unreadable(name, f"its run began at {identity.started:g}, which is no time")
+        return _unreadable(name, f"its run began at {identity.started:g}, which is not a valid time")
     if configmap_name(identity.run) != name or not re.fullmatch(NAME, identity.experiment):  # they become paths
         return _unreadable(name, f"it names the run {identity.run!r} of the experiment {identity.experiment!r}")
     return PendingRun(name, identity, entries, version=version_of(item), data=data)

@@ -263,7 +263,7 @@ class Action(Generic[P, S]):
     scope: Scope = Scope.NODE
     systems: frozenset[str] = frozenset({"linux"})  # of hosts that it has commands for, if it acts on the machine
     no_windows_reason: str = ""  # why it cannot have a form for Windows; "" where it has one, or may get one
-    on_host: bool = True  # acts on the machine, by its session or its power control; else only through the API
+    on_host: bool = True  # acts on the machine, by its session or its power control; otherwise only through the API
     through_api: bool = False  # its effect is that of a request to the API, though it needs the machine
     may_disconnect: bool = False  # may break nodefall's own connection to the host; for the docs only
     stops_exec: bool = False  # until its undo the node's kubelet runs nothing in pods, so transport pod cannot undo it

@@ -197,7 +197,7 @@ class View(Protocol):
     """View of one expectation on a timeline."""
 
     timeline: Timeline
-    anchor: float  # start of the time that is judged: the begin of a step, at which sets are formed
+    anchor: float  # start of the time that is judged: the start of a step, at which sets are formed
     since: tuple[float, float]  # between which moments the step took effect, from when on happenings are counted
     lookback: float  # seconds before ``anchor`` whose state will do, as later changes may not have been received yet
 

@@ -88,7 +88,7 @@ def last_reading_before(timeline: Timeline, step: StepRun, fact: str) -> Fact | 
 def boot_changed(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven if the boot identity changed: boot ID in the Node object and on the host, or start of PID 1 there.
 
-    The change is visible only when the machine is back, so readings after ``until`` count too, up to the begin of the
+    The change is visible only when the machine is back, so readings after ``until`` count too, up to the start of the
     next step on the node that boots the machine.
     """
     begins = (

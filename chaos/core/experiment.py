@@ -43,7 +43,7 @@ class Workload(Model):
 
 
 class Until(Model):
-    """End of a never or always: the begin of a step, or a duration after the anchor."""
+    """End of a never or always: the start of a step, or a duration after the anchor."""
 
     until: str | None = Field(None, description="The period ends when this step begins.")
     for_: BoundText | None = Field(None, alias="for", description="The length of the period, counted from `after`.")

@@ -174,7 +174,7 @@ class SnapshotFile:
         self.counts[kind] += 1
 
     def write(self, path: Path, header: bytes) -> None:
-        """Replace the file ``path`` at once. Raises UsageError if it cannot be written."""
+        """Replace the file ``path`` atomically. Raises UsageError if it cannot be written."""
         parts = [gzip.compress(header + b"\n", mtime=0)]
         for buffer, file in self._members.values():
             file.close()

@@ -193,7 +193,7 @@ class History(Generic[T]):
         return [version.object for version in versions[bisect_left(versions, seq, key=_seq) :]]
 
     def pack(self) -> bool:
-        """Pack all versions, of an object that exists all but the last; false if somebody asked since the last call."""
+        """Pack all versions, of an object that exists all but the last; false if someone asked since the last call."""
         if self._is_requested:
             self._is_requested = False
             return False

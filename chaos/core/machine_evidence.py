@@ -32,7 +32,7 @@ from chaos.core.timeline import Entry, Fact, History, Timeline, Version
 # Seconds for which a kubelet waits for the API server, which may store later what was sent before the machine went off:
 # nodeStatusUpdateFrequency or the Lease's duration, whichever is less (cmd/kubelet/app/server.go, heartbeatClient).
 REQUEST_SECONDS = 10.0
-_LONG = 0.5  # seconds; a reading that is recorded without its begin did not take longer
+_LONG = 0.5  # seconds; a reading that is recorded without its start did not take longer
 _FROM_ELSEWHERE = frozenset({*PseudoFact, "configz"})  # readings that are no answers of the host, or began at any time
 _RENEWALS, _JITTER = 4, 1.04  # a kubelet renews its Lease four times within its duration (facts 5.1)
 

@@ -4,7 +4,7 @@ Marks are annotations that name the step whose fault is in the Node object, and 
 that is the fault sets the mark, and the request that undoes the fault removes it. So a Node shows its pending undo also
 when every journal is lost. A mark holds no commands.
 
-A state may come from a ConfigMap that anybody has written: a value is validated when the record is decoded, so that an
+A state may come from a ConfigMap that anyone has written: a value is validated when the record is decoded, so that an
 undo names no option, no path and no other object than its action meant.
 """
 

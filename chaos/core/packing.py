@@ -1,6 +1,6 @@
 """Memory of a timeline: equal parts of objects are stored once, and old observations are compressed.
 
-Most of a version is as in the one before, and most pods of a set are alike. Hardly anybody asks for old observations
+Most of a version is as in the one before, and most pods of a set are alike. Hardly anyone asks for old observations
 again, but whoever does finds them unchanged. What is asked for stays unpacked for as long as it is asked for again and
 again.
 """

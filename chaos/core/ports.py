@@ -113,7 +113,7 @@ class PowerControl(Protocol):
     def on(self) -> None: ...
 
     def off(self) -> None:
-        """Cut the power at once, without a shutdown."""
+        """Cut the power immediately, without a shutdown."""
 
 
 @runtime_checkable

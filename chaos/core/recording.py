@@ -24,7 +24,7 @@ LAG_BOUND, USUAL_LAG = 60.0, 2.5
 OVERRIDDEN, WARNINGS = "overridden", "warnings"
 SLACK = "slack"  # key of the meta entry: multiplies the durations in deadlines with timing: loose
 LOCK_LOSS = "lockLoss"  # key of a later meta entry: why the run was not alone on the cluster
-INTERRUPTED_AT = "interruptedAt"  # key of a later meta entry: when somebody stopped the run, in epoch seconds
+INTERRUPTED_AT = "interruptedAt"  # key of a later meta entry: when someone stopped the run, in epoch seconds
 FAILSAFE = "failsafe"  # key of the evidence of a "returned" entry: when the failsafe timer fires, at the earliest
 TRUNCATED_RECORDING = "recording"  # source of the blind window after the end of a truncated recording
 # Kinds of entries about one node or one probe.

@@ -83,7 +83,7 @@ class ForeignFault(Struct, frozen=True):
 class Unnoticed(Struct, frozen=True):
     """A time in which the API called a node, or pods on it, Ready, though its machine was off. Epoch seconds.
 
-    ``is_over``: false if it lasted to the end of the recording. ``pods``: how many were reported Ready at its begin;
+    ``is_over``: false if it lasted to the end of the recording. ``pods``: how many were reported Ready at its start;
     ``was_ready``: whether the node was. ``evidence``: the reading ``off``, and the entry that ended it.
     """
 
@@ -210,7 +210,7 @@ class PendingUndoFinding(Struct, frozen=True, order=True):
 class RunState(StrEnum):
     """RUNNING: a process of this machine has the journal open, the run's or that of an undo before there is a result.
 
-    NO_RESULT: the run was killed, or goes on on another machine.
+    NO_RESULT: the run was killed, or continues on another machine.
     """
 
     FINISHED = "finished"
@@ -259,7 +259,7 @@ class StoredRun:
 
     @property
     def cluster(self) -> str:
-        """Name of the inventory and the begin of the cluster's UID, as ``staging 6f0c1a2b``."""
+        """Name of the inventory and the start of the cluster's UID, as ``staging 6f0c1a2b``."""
         known = " ".join(part for part in (self.inventory, self.cluster_uid[:SHORT_UID]) if part)
         return (known or "unknown") + (" (simulated)" if self.simulated else "")
 
@@ -269,5 +269,5 @@ class StoredRun:
         return f"{self.inventory} with {self.hosts} hosts" if self.simulated else self.cluster_uid
 
     def is_on(self, cluster: str) -> bool:
-        """Whether ``cluster`` is the name of the inventory, or the begin of the cluster's UID."""
+        """Whether ``cluster`` is the name of the inventory, or the start of the cluster's UID."""
         return bool(cluster) and (self.inventory == cluster or self.cluster_uid.startswith(cluster))

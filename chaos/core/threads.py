@@ -53,11 +53,11 @@ class Threads(Protocol):
     def wait(self, futures: Sequence[Future[Any]], seconds: float) -> bool:
         """Wait at most ``seconds`` of wall time for ``futures``; whether all are done.
 
-        Where time is simulated: until no one can go on before time does.
+        Where time is simulated: until no one can continue before time does.
         """
 
     def pause(self, seconds: float) -> None:
-        """Let the others go on for ``seconds`` of wall time; where time is simulated, until it would move."""
+        """Let the others continue for ``seconds`` of wall time; where time is simulated, until it would move."""
 
     def barrier(self, parties: int) -> Callable[[], object]:
         """A function that returns once ``parties`` threads have called it."""

@@ -38,7 +38,7 @@ _PARTS = {
     ("apiVersion",): (rf"(?:{OBJECT_NAME}/)?v[0-9][a-z0-9]*", "an apiVersion"),
     ("kind",): (r"[A-Z][A-Za-z0-9]{0,62}", "a kind"),
     ("metadata", "name"): (_NAME, "a name of an object"),
-    ("metadata", "generateName"): (_NAME, "the begin of a name"),
+    ("metadata", "generateName"): (_NAME, "the start of a name"),
     ("metadata", "namespace"): (DNS_LABEL, "a name of a namespace"),
 }
 _CLUSTER_KINDS = frozenset(_CLUSTER_KIND_NAMES.split())

@@ -199,7 +199,7 @@ def _register(hosts: Hosts, node: str, timer: FailsafeTimer, start: datetime | N
 def disarm_task(hosts: Hosts, node: str, unit: str) -> str:
     """Delete the task ``unit``. Returns "" once Task Scheduler no longer lists it, otherwise why it may be left.
 
-    It is ended before: a task that is deleted while it waits would go on, and undo the fault of a later run.
+    It is ended before: a task that is deleted while it waits would continue, and undo the fault of a later run.
     """
     schtasks = system_program("schtasks")
     ended = hosts.send(node, HostCommand((schtasks, "/end", "/tn", unit), accept=(0, 1)))  # 1: there is no such task

@@ -114,7 +114,7 @@ class _ReadyStep:
 def _fire_all(
     session: RunSession, ready: list[_ReadyStep], fires_at: Mapping[str, float | None]
 ) -> tuple[float, float]:
-    """Fire the step on all nodes; the times of its begin and return. ``fires_at``: of its failsafe timer, by node."""
+    """Fire the step on all nodes; the times of its start and return. ``fires_at``: of its failsafe timer, by node."""
     intended = session.clock.now()
     session.progress.tick(intended)
     # Steps with preliminaries are in the journal already, with the same undo.

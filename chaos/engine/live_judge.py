@@ -1,4 +1,4 @@
-"""The judge of a run that goes on."""
+"""The judge of a run that continues."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class ClusterObservations:
     identity that holds the cluster's lock, ``lock_run`` its run, ``pending_undo`` what earlier runs have to undo,
     ``stale_marks`` marks on Nodes that have the values from before the marked step. ``connection_risks`` describe what
     weakens the connection to the API server, ``kubernetes`` is its version. ``hosts_are_targets``: all hosts are
-    targets of one run; else each may become one. ``helper_namespaces``: those of the pods of transport pod.
+    targets of one run; otherwise each may become one. ``helper_namespaces``: those of the pods of transport pod.
     """
 
     view: ClusterView

@@ -27,8 +27,8 @@ class Recorder:
 
     An entry is never earlier than the previous one. Observations after a phase of a step are later than that phase,
     although both may have the same time on a simulated clock. When ``write`` (of a RecordingWriter) fails, as disks
-    do, the timeline goes on, so that the run can still be judged and rolled back; ``failure`` is the error.
-    ``on_entry`` is given each entry of the timeline at once, and must neither wait nor raise.
+    do, the timeline continues, so that the run can still be judged and rolled back; ``failure`` is the error.
+    ``on_entry`` is given each entry of the timeline immediately, and must neither wait nor raise.
 
     Whoever may create Events or pods can flood a run. At the limit the recorder takes no more observations, which makes
     every source blind from then on, and calls ``on_flood`` once, with the reason.
@@ -117,7 +117,7 @@ def encode_raw(value: Any) -> msgspec.Raw:
 
 
 def action_entry(t: float, step: PlannedStep, phase: str, **more: Any) -> RecordingEntry:
-    """One phase of a step on a node: begin, returned, proved, undo (its begin) or undone."""
+    """One phase of a step on a node: begin, returned, proved, undo (its start) or undone."""
     record = ActionRecord(step=step.step, phase=phase, params=step.params, **more)
     return RecordingEntry(t, EntryKind.ACTION, step.action, encode_raw(record), step.node)
 

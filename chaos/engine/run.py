@@ -44,7 +44,7 @@ def execute(session: RunSession) -> RunResult:
     """Run the experiment; the result's exit code is how the run ended. The effects are undone in any case.
 
     The workload and helper pods are removed last, after the observers have stopped: their end is no finding. Raises
-    what made it impossible to go on, after the undo; undo that is still pending then is in the journal.
+    what made it impossible to continue, after the undo; undo that is still pending then is in the journal.
     """
     undone: list[UndoResult] = []
     unreconciled = ""
@@ -216,7 +216,7 @@ def _await_recovery(session: RunSession) -> Interrupted | None:
 
 
 def _note_end(session: RunSession, error: NodefallError | Interrupted) -> None:
-    """Report why the run ends early. If somebody stopped it, this is recorded, and verdicts that are decided stay
+    """Report why the run ends early. If someone stopped it, this is recorded, and verdicts that are decided stay
     decided.
     """
     if isinstance(error, Interrupted) or session.stop.reason:

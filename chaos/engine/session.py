@@ -60,7 +60,7 @@ class Judge(Protocol):
     """Judges the timeline so far."""
 
     def judge(self, live: bool) -> RunResult:
-        """All verdicts: of a run that goes on, where they may be pending, or for good."""
+        """All verdicts: of a run that continues, where they may be pending, or for good."""
 
     def steady_state(self) -> Sequence[Verdict]:
         """The verdicts of the steady state as of now."""

@@ -88,7 +88,7 @@ def _regain_lock(session: RunSession) -> str:
 
     def pause() -> None:
         session.progress.tick(clock.now())
-        clock.sleep(TICK)  # cluster time goes on, no faster than wall time
+        clock.sleep(TICK)  # cluster time continues, no faster than wall time
         clock.resume()
 
     if why := guard.regain(pause):

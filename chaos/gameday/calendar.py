@@ -268,7 +268,7 @@ def why_not_due(schedule: Schedule, calendar: Calendar, last: datetime | None, n
         return ""
     following = next(starts(schedule, calendar, now), None)
     then = f"at {following.astimezone(calendar.zone).isoformat()}" if following else "not within ten years"
-    return f"no start of the schedule is due; the next is {then}"
+    return f"no scheduled start is due; the next one is {then}"
 
 
 def kubernetes_cron(cron: str) -> str:

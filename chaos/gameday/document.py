@@ -271,7 +271,7 @@ class GameDaySpec(Model):
     def _bounded(self) -> Self:
         runs = sum(entry.repeat * len(entry.clusters or self.clusters or (None,)) for entry in self.entries)
         if runs > MAX_RUNS:
-            raise ValueError(f"{runs} runs on one day: the limit is {MAX_RUNS}; make it several game days")
+            raise ValueError(f"{runs} runs on one day: the limit is {MAX_RUNS}; split it into several game days")
         return self
 
     @model_validator(mode="after")

@@ -15,7 +15,7 @@ from chaos.gameday.document import Occasion
 
 MESSAGE_VERSION = 1
 _MAX_TEXT = 1000  # characters
-_COLORS = {"held": "good", "violated": "attention"}  # names of Adaptive Cards; else a warning
+_COLORS = {"held": "good", "violated": "attention"}  # names of Adaptive Cards; otherwise a warning
 _SLACK_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _MAX_SECTION = 3000  # characters of a section of Slack; a post of Mattermost holds more
 _NO_WIDTH = "\u200b"

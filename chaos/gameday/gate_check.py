@@ -116,7 +116,10 @@ def _(gate: ErrorBudgetGate, context: GateContext) -> _Answer:
     values = _values(context.query(gate.query), gate.query)
     for labels, value in values:
         if value > 1:  # below 0, the budget is overspent
-            return None, f"error budget: {_named(labels, value)} is no part from 0 to 1; divide a percentage by 100"
+            return (
+                None,
+                f"error budget: {_named(labels, value)} is not between 0 and 1; divide a percentage by 100",
+            )
     return _all_within(values, gate.at_least, 1.0)
 
 

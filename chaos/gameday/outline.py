@@ -222,5 +222,7 @@ def _warnings(entries: Sequence[OutlineEntry], openings: Sequence[Opening], expe
         if entry.expected > longest.total_seconds()
     ]
     if not late and expected > longest.total_seconds():
-        late = [f"the day is expected to take {format_duration(expected)}: it goes on in the next opening after {room}"]
+        late = [
+            f"the day is expected to take {format_duration(expected)}; it continues when the window opens after {room}"
+        ]
     return tuple(late)

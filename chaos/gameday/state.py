@@ -63,7 +63,7 @@ class RunKey(Struct, frozen=True):
 
 
 class DayRun(Struct, frozen=True, omit_defaults=True):
-    """A run of the day, of which ``run`` is the ID from its begin on.
+    """A run of the day, of which ``run`` is the ID from its start on.
 
     ``may_have_injected``: stored before the first step, so that without it no fault was injected. ``attempts``: begins;
     more than one only of runs without a fault. ``gates_held``: when all its gates held, so that it could begin. Times
@@ -90,7 +90,7 @@ class DayRun(Struct, frozen=True, omit_defaults=True):
 
 
 class Halt(Struct, frozen=True, omit_defaults=True):
-    """Who stopped the day; ``resumed_by`` is who let it go on and ``resumed_because`` why, "" while it is halted."""
+    """Who stopped the day; ``resumed_by`` is who let it continue and ``resumed_because`` why, "" while it is halted."""
 
     by: str
     at: float

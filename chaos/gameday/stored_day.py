@@ -50,7 +50,7 @@ def decode(text: str) -> DayState:
 def _contradiction(state: DayState) -> str:
     """What cannot be, "" if all can. Whoever may write ConfigMaps wrote this: the day and its runs become paths."""
     if not re.fullmatch(DAY_NAME, state.day):
-        return f"{state.day!r} is no name of a day"
+        return f"{state.day!r} is not a valid name of a day"
     for t in _times(msgspec.to_builtins(state)):
         if not 0 <= t < _END_OF_TIME:
             return f"{t:g} is no time"
@@ -75,7 +75,7 @@ def _times(value: Any) -> Iterator[float]:
 
 def _contradiction_of_run(run: DayRun) -> str:
     if run.run and not re.fullmatch(_RUN_ID, run.run):
-        return f"{run.run!r} is no ID of a run"
+        return f"{run.run!r} is not a run ID"
     has_id = bool(run.run)
     if has_id != (run.status in (RunStatus.RUNNING, RunStatus.DONE)):
         return f"{run.key} is {run.status} {'with' if has_id else 'without'} a run ID"
@@ -116,9 +116,7 @@ def approve_day(stored: DayState | None, fresh: DayState, approval: Approval, *,
         return approve(fresh, approval)
     if stored.status is DayStatus.FINISHED:
         if not is_named or fresh.day == stored.day:
-            raise Refused(
-                f"day {stored.day} of {stored.gameday} is finished", hint="name the next day with --id, and run it so"
-            )
+            raise Refused(f"day {stored.day} of {stored.gameday} is finished", hint="start a new day with --id NEXT")
         return approve(replace(fresh, epoch=stored.epoch), approval)
     if not stored.holder and stored.plan_hash != fresh.plan_hash:
         return approve(replace(fresh, epoch=stored.epoch, approvals=stored.approvals, halts=stored.halts), approval)
@@ -128,7 +126,7 @@ def approve_day(stored: DayState | None, fresh: DayState, approval: Approval, *,
 
 
 def _refuse_other(stored: DayState, fresh: DayState, *, is_named: bool, has_seed: bool) -> None:
-    end = "end it with nodefall gameday halt --end, or go on with it"
+    end = "continue it, or end it with nodefall gameday halt --end"
     if is_named and stored.day != fresh.day:
         raise Refused(f"day {stored.day} of {stored.gameday} is not finished", hint=f"{end} without --id {fresh.day}")
     if stored.plan_hash != fresh.plan_hash:

@@ -168,7 +168,7 @@ class Freeze(Model):
         if (self.on is None) == (self.from_ is None) or (self.from_ is None) != (self.to is None):
             raise ValueError("give either on, or from and to")
         if len(self.first) != len(self.last):
-            raise ValueError("from and to must both have a year, or both none")
+            raise ValueError("from and to must both have a year, or neither")
         if not self.is_yearly and self.first > self.last:
             raise ValueError(f"the freeze ends before it begins: {self.last} is earlier than {self.first}")
         return self

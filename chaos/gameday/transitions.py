@@ -161,7 +161,7 @@ def end(state: DayState, by: str, reason: str, now: float) -> DayState:
 
 
 def resume(state: DayState, by: str, reason: str, now: float) -> DayState:
-    """Let a halted day go on."""
+    """Let a halted day continue."""
     if state.halt is None:
         return state
     if not by.strip() or not reason.strip():
@@ -224,7 +224,7 @@ def approve(state: DayState, approval: Approval) -> DayState:
     """Add an approval, whose plan must be that of the day. Raises Refused."""
     if approval.plan_hash != state.plan_hash:
         raise Refused(
-            f"approval of another plan: {approval.plan_hash[:12]}, that of {state.day} is {state.plan_hash[:12]}",
+            f"approval of another plan: {approval.plan_hash[:12]}; the plan of {state.day} is {state.plan_hash[:12]}",
             hint="read nodefall gameday plan again, and approve the hash that it prints",
         )
     approval = replace(approval, by=shorten(approval.by, _MAX_PERSON), via=shorten(approval.via, _MAX_PERSON))

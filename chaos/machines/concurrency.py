@@ -39,7 +39,7 @@ def run_simultaneously(
 
 
 def run_concurrently(items: Sequence[T], do: Callable[[T], R], clock: Clock) -> list[R]:
-    """As :func:`run_simultaneously`, without a common start; ``do`` may sleep on ``clock``, whose time goes on."""
+    """As :func:`run_simultaneously`, without a common start; ``do`` may sleep on ``clock``, whose time continues."""
     if len(items) == 1:
         return [do(items[0])]
     with clock.threads.pool(min(len(items), MAX_THREADS)) as pool:

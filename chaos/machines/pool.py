@@ -233,7 +233,7 @@ class Hosts:
         return power.risks() if isinstance(power, MachineRisks) else ()
 
     def disconnect(self, node: str) -> None:
-        """Close the node's session; programs that run there go on.
+        """Close the node's session; programs that run there continue.
 
         The host is looked up again next time, as its address may have changed with a restart.
         """

@@ -73,7 +73,7 @@ class DirectSession:
         return DirectArmed(self, command, self.connect())
 
     def close(self) -> None:
-        """Disconnect. Programs that run on the host go on."""
+        """Disconnect. Programs that run on the host continue."""
         for wait in self._open:
             wait.is_closed = True
             wait.end()

@@ -94,7 +94,7 @@ class DirectKube:
             self._turns.block(self._lab.sim.now + timeout, lambda end: task.add_done_callback(lambda _: end()))
         if not task.done:
             task.cancel()
-            raise KubeUnreachable(TIMEOUT, f"{where}: no answer in time", sent=True)
+            raise KubeUnreachable(TIMEOUT, f"{where}: timed out waiting for a response", sent=True)
         answer = task.result()
         return Response(answer.status, answer.body, answer.headers)
 

@@ -113,7 +113,7 @@ def make_session(
 ) -> RunSession:
     """The run of a plan, with the ports of a rehearsal.
 
-    ``identity``: of the process whose run somebody watches, so that it is judged at every tick.
+    ``identity``: of the process whose run someone watches, so that it is judged at every tick.
     """
     ports, clock, (plan_, view), numbers = connection.ports, connection.ports.clock, planned, count(1)
     lock = SoleHolder(lock_namespace(ports), identity) if identity else SoleHolder(lock_namespace(ports))

@@ -31,7 +31,7 @@ _CLASSES = ("links", "num", "time")  # shapes of a whole cell
 
 
 class View(Flag):
-    """Where a column is shown. LIVE: the table of a live page. PANEL: the panel beside the timeline."""
+    """Where a column is shown. LIVE: the table of a live page. PANEL: the panel next to the timeline."""
 
     TEXT = auto()
     MARKDOWN = auto()
@@ -83,7 +83,7 @@ Columns = Sequence[Column[R]]
 
 
 def capital(title: str) -> str:
-    """The title with a capital at its begin."""
+    """The title with a capital at its start."""
     return title[:1].upper() + title[1:]
 
 

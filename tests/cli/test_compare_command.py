@@ -24,7 +24,7 @@ def test_a_recording_beside_its_own_first_lists(tmp_path: Path) -> None:
     assert {row["standing"] for row in found["measures"]} == {"inside"}
     assert json.loads((tmp_path / "out" / "comparison.json").read_text()) == document
     assert "SIMULATED" in (tmp_path / "out" / "comparison.html").read_text()
-    assert (tmp_path / "out" / "comparison.md").read_text().startswith("# nothing surprises: ")
+    assert (tmp_path / "out" / "comparison.md").read_text().startswith("# nothing unexpected: ")
 
 
 @pytest.mark.parametrize(

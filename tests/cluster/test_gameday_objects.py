@@ -137,7 +137,7 @@ ACCOUNTS = "/api/v1/namespaces/n/serviceaccounts"
 
 def test_a_field_of_someone_else_is_not_taken() -> None:
     apply_object(Api({("PATCH", f"{ACCOUNTS}/s"): (200, {})}), ACCOUNT)
-    with pytest.raises(Refused, match="ServiceAccount n/s is not ours to change: conflict with kubectl"):
+    with pytest.raises(Refused, match="ServiceAccount n/s belongs to another program: conflict with kubectl"):
         apply_object(Api({("PATCH", f"{ACCOUNTS}/s"): (409, {"message": "conflict with kubectl"})}), ACCOUNT)
 
 

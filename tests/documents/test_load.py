@@ -457,7 +457,7 @@ def test_a_timing_a_baseline_and_a_slack_load(tmp_path: Path) -> None:
     [
         ("{apiVersion: v1, kind: Pod, metadata: {name: '../../x?y='}}", "is not a name of an object"),
         ("{apiVersion: v1, kind: Pod, metadata: {name: ..}}", "is not a name of an object"),
-        ("{apiVersion: v1, kind: Pod, metadata: {generateName: a/b}}", "is not the begin of a name"),
+        ("{apiVersion: v1, kind: Pod, metadata: {generateName: a/b}}", "is not the start of a name"),
         ("{apiVersion: ../../apis/apps/v1, kind: Pod, metadata: {name: x}}", "is not an apiVersion"),
         ("{apiVersion: v1/namespaces/x, kind: Pod, metadata: {name: x}}", "is not an apiVersion"),
         ("{apiVersion: v1, kind: Pod/../x, metadata: {name: x}}", "is not a kind"),

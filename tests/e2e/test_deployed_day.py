@@ -133,7 +133,7 @@ def test_a_schedule_begins_a_day_only_when_it_is_due(tmp_path: Path) -> None:
     with lab(tmp_path) as inventory:
         refused = run_day(inventory, tmp_path, "--scheduled", "--id", "job-1")
         assert refused.returncode == 4, refused.stderr
-        assert "game day days does not begin: no start of the schedule is due; the next is at" in refused.stderr
+        assert "game day days did not start: no scheduled start is due; the next one is at" in refused.stderr
         assert faults(tmp_path) == {}
         write_day(tmp_path, ["one"], schedule={"cron": "* * * * *"})
         done = run_day(inventory, tmp_path, "--scheduled", "--id", "job-2")

@@ -82,7 +82,7 @@ def test_twenty_labs_under_a_coordinator_that_is_killed(tmp_path: Path) -> None:
         assert {name: lab.applied() + lab.left_behind() for name, lab in labs.items()} == {name: [] for name in names}
         again = run_fleet(tmp_path)
         assert again.returncode == 0
-        assert "to begin another day, name it with --id" in again.stdout
+        assert "to start another day, name it with --id" in again.stdout
         assert sum(len(lab.kubelet.pods) for lab in labs.values()) == len(names)
 
 

@@ -50,7 +50,7 @@ def test_a_day_of_two_runs_each_once_and_a_finished_day_is_only_reported(tmp_pat
         page.unlink()
         again = run_day(inventory, tmp_path)
         assert again.returncode == 0
-        assert "day monday of days finished: 2 held; to begin another day, name it with --id" in again.stderr
+        assert "day monday of days finished: 2 held; to start another day, name it with --id" in again.stderr
         assert page.exists()
         assert faults(tmp_path) == {"one": 1, "two": 1}
         assert nodefall("gameday", "status", "-i", inventory, cwd=tmp_path).returncode == 0

@@ -37,7 +37,7 @@ Case = tuple[str, Calendar, str, str, str]  # what, window, now, begin and end o
 CASES: list[Case] = [
     # Hours and days.
     ("before", calendar("UTC", OFFICE), "2026-11-23T08:59", "2026-11-23T09:00", "2026-11-23T16:00"),
-    ("at the begin", calendar("UTC", OFFICE), "2026-11-23T09:00", "2026-11-23T09:00", "2026-11-23T16:00"),
+    ("at the start", calendar("UTC", OFFICE), "2026-11-23T09:00", "2026-11-23T09:00", "2026-11-23T16:00"),
     ("within", calendar("UTC", OFFICE), "2026-11-23T12:34:56", "2026-11-23T12:34:56", "2026-11-23T16:00"),
     ("last second", calendar("UTC", OFFICE), "2026-11-23T15:59:59", "2026-11-23T15:59:59", "2026-11-23T16:00"),
     ("at the end", calendar("UTC", OFFICE), "2026-11-23T16:00", "2026-11-24T09:00", "2026-11-24T16:00"),

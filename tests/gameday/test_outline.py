@@ -99,7 +99,7 @@ def test_what_fits_into_no_opening_is_a_warning() -> None:
     )
     longer = {"zone": "UTC", "open": [{"from": "09:00", "to": "09:07"}]}
     assert outline([CORDON, POWER_CUT], window=longer).warnings == (
-        "the day is expected to take 7m24s: it goes on in the next opening after 7m",
+        "the day is expected to take 7m24s; it continues when the window opens after 7m",
     )
     assert outline([CORDON, POWER_CUT], window=OFFICE).warnings == ()
     assert outline([CORDON, POWER_CUT]).warnings == ()

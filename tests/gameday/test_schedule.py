@@ -107,7 +107,7 @@ CASES = [
         ["2026-12-31T18:14", "2027-12-31T18:14"],
     ),
     ("only within the hours", "0 8,10 * * *", make_calendar("UTC", OFFICE), "2026-11-26T11:00", ["2026-11-30T10:00"]),
-    ("at the begin", "0 9 * * MON", make_calendar("UTC", OFFICE), "2026-11-24", ["2026-11-30T09:00"]),
+    ("at the start", "0 9 * * MON", make_calendar("UTC", OFFICE), "2026-11-24", ["2026-11-30T09:00"]),
     ("not at the end", "0 9,16 * * MON", make_calendar("UTC", OFFICE), "2026-11-23T09:00", ["2026-11-30T09:00"]),
     (
         *(
@@ -277,13 +277,13 @@ def test_whether_a_day_is_due(keys: dict[str, str], last: str | None, now: str, 
     tuesdays = schedule("0 10 * * TUE", **keys)
     reason = why_not_due(tuesdays, ALWAYS, moment(last) if last else None, moment(now))
     assert (reason == "") is begins, reason
-    assert begins or "no start of the schedule is due; the next is at 2026-1" in reason
+    assert begins or "no scheduled start is due; the next one is at 2026-1" in reason
 
 
 def test_a_start_outside_the_window_is_not_due() -> None:
     window = make_calendar("UTC", not_=["2026-11-24"])
     reason = why_not_due(schedule("0 10 * * TUE"), window, None, moment("2026-11-24T10:01"))
-    assert reason == "no start of the schedule is due; the next is at 2026-12-01T10:00:00+00:00"
+    assert reason == "no scheduled start is due; the next one is at 2026-12-01T10:00:00+00:00"
 
 
 def field_values(text: str, least: int, most: int, names: dict[str, int]) -> set[int]:

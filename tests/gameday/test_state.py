@@ -312,7 +312,7 @@ def test_a_run_that_is_killed_each_time_is_given_up() -> None:
 
 def test_approvals() -> None:
     state = two()
-    with pytest.raises(Refused, match="approval of another plan: bbbbbbbbbbbb, that of day-1 is aaaaaaaaaaaa"):
+    with pytest.raises(Refused, match="approval of another plan: bbbbbbbbbbbb; the plan of day-1 is aaaaaaaaaaaa"):
         transitions.approve(state, Approval("ada", 1.0, "b" * 64))
     with pytest.raises(Refused, match="approval without a name"):
         transitions.approve(state, Approval(" ", 1.0, HASH))
@@ -487,11 +487,11 @@ def broken(**keys: Any) -> str:
             broken(run={"status": "pending", "run": "", "verdict": None}),
             "is pending, but its fault may have been injected",
         ),
-        (broken(run={"run": "../one"}), r"'../one' is no ID of a run"),
+        (broken(run={"run": "../one"}), r"'../one' is not a run ID"),
         (broken(run={"begun": 1e300}), r"1e\+300 is no time"),
         (broken(halts=[{"by": "ada", "at": -1.0, "reason": ""}]), "-1 is no time"),
-        (broken(day="../../day"), r"'../../day' is no name of a day"),
-        (broken(day=""), r"'' is no name of a day"),
+        (broken(day="../../day"), r"'../../day' is not a valid name of a day"),
+        (broken(day=""), r"'' is not a valid name of a day"),
         (broken(run={"key": {"entry": "b", "cluster": "", "repetition": 1}}), "a run is listed twice"),
     ],
 )

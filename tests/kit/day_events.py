@@ -14,7 +14,7 @@ METRICS = (
     Metric(
         "nodefall_run_verdict", "Verdict.", (Sample(1.0, {"verdict": "violated"}), Sample(0.0, {"verdict": "held"}))
     ),
-    Metric("nodefall_run_duration_seconds", "Seconds from the begin of the last run to its end.", (Sample(300.0),)),
+    Metric("nodefall_run_duration_seconds", "Duration of the last run in seconds.", (Sample(300.0),)),
 )
 
 

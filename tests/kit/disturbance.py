@@ -92,6 +92,9 @@ class DisturbancePlan:
         return max(times, default=0.0)
 
 
+# An expression over several lists needs to know which of their versions were there at one time: late versions do
+# not show it.
+_LISTS = "all objects of the lists in the expression"
 NAMES = ("graceful-poweroff", "cordon", "no-execute-tolerated-for-a-time", "drain-blocked", "power-cut", "lease-stops")
 LATE, STARVED = KINDS = ("late", "starved")
 Statuses = Mapping[str, Status]  # of the expectations, by name
@@ -101,9 +104,10 @@ Statuses = Mapping[str, Status]  # of the expectations, by name
 class Row:
     """One run. ``statuses`` and those of the run that is ``undisturbed``, by the expectation's name.
 
-    ``refused``: why it ended before the fault. ``because``: of each verdict that differs, by name. ``reversed``: those
-    of them that contradict the undisturbed run. ``unexcused``: late watches did not make these inconclusive, as all
-    that happened by the deadline was delivered by then. ``cpu``, ``wall``: seconds, the lab's included.
+    ``refused``: why it ended before the fault, which late watches may cause and a slow server must not. ``because``:
+    of each verdict that differs, by name. ``reversed``: those of them that contradict the undisturbed run.
+    ``unexcused``: late watches did not make these inconclusive, as all that happened by the deadline was delivered by
+    then. ``cpu``, ``wall``: seconds, the lab's included.
     """
 
     kind: str
@@ -135,16 +139,26 @@ def measured(
     begin = _seconds()
     result, plan = run()
     row.cpu, row.wall = (round(now - then, 1) for now, then in zip(_seconds(), begin, strict=True))
-    if result.status is Status.INCONCLUSIVE and not result.steps:
+    if result.status is Status.INCONCLUSIVE and all(step.begin is None for step in result.steps):
         row.refused = result.headline
+        if plan and plan.latest(plan.now()) <= plan.now():
+            row.unexcused.append(result.headline)
         return row
     for verdict in verdicts(result):
         _compare(row, verdict, expected[verdict.name])
-        if verdict.status is Status.INCONCLUSIVE and plan:
-            deadline = verdict.deadline or min(step.begin or 0.0 for step in result.steps)
-            if plan.latest(deadline) <= deadline:
+        if verdict.status is Status.INCONCLUSIVE and plan and _LISTS not in verdict.because:
+            moment = _decided_at(verdict, result)
+            if plan.latest(moment) <= moment:
                 row.unexcused.append(verdict.name)
     return row
+
+
+def _decided_at(verdict: Verdict, result: RunResult) -> float:
+    """When all that the verdict depends on has to be known. An ``order`` is as open as what it orders."""
+    if "the steady state did not hold" in verdict.because:
+        return min(step.begin for step in result.steps if step.begin is not None)
+    open_deadlines = (other.deadline for other in verdicts(result) if other.status is Status.INCONCLUSIVE)
+    return verdict.deadline or min(filter(None, open_deadlines), default=math.inf)
 
 
 def name_of(seed: int) -> str:

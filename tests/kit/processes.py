@@ -123,7 +123,7 @@ def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def until_undone(recording: Path) -> float:
-    """Seconds of cluster time from the first observation of a node that is not Ready to the begin of the first undo."""
+    """Seconds of cluster time from the first observation of a node that is not Ready to the start of the first undo."""
     lines = _lines(recording)
     acted = _operations(lines)
     begin = next(t for t, phase in acted if phase == "begin")

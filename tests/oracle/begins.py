@@ -33,7 +33,7 @@ def _begins(q: Question, wanted: Obj, since: bool, frozen: bool) -> list[Begin]:
         begins = match and not did.get(uid)
         did[uid] = match
         if v.lo < q.a < v.hi:
-            raise UndecidedError("what happened at the begin")
+            raise UndecidedError("what happened at the start")
         if begins and uid not in began and not (since and v.hi <= q.a) and not (frozen and born[uid] > q.a):
             began[uid] = (v, now[uid])
     return [(v, pod) for v, pod in began.values() if not v.listed]

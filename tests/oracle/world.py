@@ -180,7 +180,7 @@ class World:
         return lost
 
     def sequence(self, *kinds: str) -> list[Version]:
-        """The versions of these kinds in the order of the store, the first lists at the begin; bounds never go back."""
+        """The versions of these kinds in the order of the store, the first lists at the start; bounds never go back."""
         if kinds not in self._sequences:
             found = sorted((v for kind in kinds for v in self._bounded(kind)), key=lambda v: v.order)
             found.sort(key=lambda v: not v.listed)

@@ -72,7 +72,7 @@ def test_two_runs_of_one_experiment_are_alike(reports: Path) -> None:
     (found,) = _compare(reports, "2", other=f"{NAME}/1")
     assert found.exit_code == Exit.HELD, [str(row) for row in found.outside]
     assert len(found.rows) > 20
-    assert headline(found).startswith("nothing surprises: ")
+    assert headline(found).startswith("nothing unexpected: ")
     assert [row.status for row in found.expectations] == ["held"] * len(found.expectations) != []
 
 
@@ -105,7 +105,7 @@ def test_a_prediction_is_read_from_its_file(reports: Path, tmp_path: Path) -> No
     with pytest.raises(BadInput, match="has format 2"):
         _compare(reports, "1", prediction=path)
     path.write_bytes(dump_prediction(msgspec.structs.replace(prediction, experiment="drain")))
-    with pytest.raises(NotComparableError, match="they are of power-cut and drain"):
+    with pytest.raises(NotComparableError, match="they are runs of power-cut and drain"):
         _compare(reports, "1", prediction=path)
     with pytest.raises(BadInput, match="cannot be read"):
         _compare(reports, "1", prediction=tmp_path / "none.json")
@@ -205,7 +205,7 @@ def test_a_stalled_api_server_is_named() -> None:
     """A run on a machine so busy that its API server stood still again and again."""
     path = RECORDINGS / "runs" / "eviction-rate-1.jsonl.gz"
     side = side_of(path.name, build_timeline(read_recording(path)))
-    assert any("the API server or its clients stood still" in note for note in side.notes)
+    assert any("the API server or its clients stalled" in note for note in side.notes)
     calm = RECORDINGS / "05-power-cut.jsonl.gz"
     assert side_of(calm.name, build_timeline(read_recording(calm))).notes == ()
 

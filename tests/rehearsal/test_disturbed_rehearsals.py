@@ -139,7 +139,7 @@ def _session(name: str, connection: ClusterConnection, journal: Journal, recorde
 COUNT = int(os.environ.get("NODEFALL_DISTURBED", "0"))
 FIGURES = os.environ.get("NODEFALL_DISTURBED_FIGURES")
 SEEDS = {LATE: range(COUNT or 6), STARVED: range(COUNT or 1)}  # the latter take four times as long
-SLOW_STEP = (STARVED, 38)  # the taint is set 27 s after the begin of its step
+SLOW_STEP = (STARVED, 38)  # the taint is set 27 s after the start of its step
 RUNS = list(dict.fromkeys([*((kind, seed) for kind in KINDS for seed in SEEDS[kind]), SLOW_STEP]))
 
 
@@ -152,7 +152,7 @@ def test_no_verdict_is_reversed(seed: int, kind: str) -> None:
         with Path(FIGURES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(row.as_dict()) + "\n")
     assert not row.wrong, row
-    assert not row.refused, row
+    assert kind == LATE or not row.refused, row
 
 
 def finished() -> set[tuple[str, int]]:

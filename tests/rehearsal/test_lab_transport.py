@@ -42,7 +42,7 @@ class Bench:
         return str(msgspec.json.decode(self.api.request("GET", PATH).body)["metadata"]["resourceVersion"])
 
     def watch(self, version: str, seconds: int = 20) -> list[tuple[float, str, str]]:
-        """When which event came about what, until the watch ends, in seconds from its begin."""
+        """When which event came about what, until the watch ends, in seconds from its start."""
         begin, found = self.clock.now(), []
         query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         with self.api.stream(PATH, query) as chunks:

@@ -90,7 +90,7 @@ def deployment_of(
 def _cluster(inventory: Inventory, path: Path) -> Cluster:
     if inventory.cluster is None:
         raise UsageError(
-            f"{path}: a lab cannot be deployed to, as it is started for a command",
+            f"{path}: a lab lasts only as long as one command, so nothing can be deployed to it",
             hint="give the inventory of a real cluster",
         )
     if not inventory.cluster.expect_uid:
@@ -125,7 +125,10 @@ def _day_files(day: LoadedGameDay) -> Iterator[Path]:
 
 def _relative(text: str, folder: Path) -> Path:
     if text.startswith(("/", "~")):
-        raise UsageError(f"{text}: an absolute path means another file in a pod", hint="write it relative to its file")
+        raise UsageError(
+            f"{text}: an absolute path refers to a different file inside the pod",
+            hint="write a path relative to the file that names it",
+        )
     return folder / text
 
 
@@ -155,7 +158,7 @@ def _kubeconfig_files(paths: str, inventory: str, context: str | None) -> Iterat
         first, *_ = paths.split(":")
         if not first:
             raise UsageError(
-                "cluster.context is given, and cluster.kubeconfig is empty", hint="name a file, or remove context"
+                "cluster.context is set, but cluster.kubeconfig is not", hint="name a file, or remove context"
             )
         yield DayFile(_resolve(first, inventory), kubeconfig_text(context))
 

@@ -201,7 +201,7 @@ def refuse_unless_due(day: LoadedGameDay, stored: DayState | None, fresh: DaySta
     last = datetime.fromtimestamp(_begin_of(stored), UTC) if stored and stored.status is DayStatus.FINISHED else None
     now = datetime.fromtimestamp(fresh.created, UTC)
     if reason := why_not_due(spec.schedule, Calendar(spec.window), last, now):
-        raise Refused(f"game day {day.document.metadata.name} does not begin: {reason}")
+        raise Refused(f"game day {day.document.metadata.name} did not start: {reason}")
 
 
 def _begin_of(finished: DayState) -> float:

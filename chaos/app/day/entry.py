@@ -1,4 +1,4 @@
-"""The runs of a day: their begin, fault and end are stored in its state. What a dead process has left is undone."""
+"""The runs of a day: their start, fault and end are stored in its state. What a dead process has left is undone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DayEntry:
     def execute(self) -> Run | None:
         """Run it and store how it ended; None for a run that was refused or failed, without a result.
 
-        Raises UndoPending, DayHalted, Interrupted, Aborted and StateConflict, after which the day cannot go on now.
+        Raises UndoPending, DayHalted, Interrupted, Aborted and StateConflict, after which the day cannot continue now.
         """
         session = self._session
         self._update(partial(begin, key=self._key, run=self._id, epoch=session.epoch, now=session.now()))
@@ -207,7 +207,7 @@ def _recover(session: DaySession, run: DayRun) -> None:
 
     session.update(change)
     recovered = session.find(run.key)
-    session.note(f"{run.key} is {recovered.verdict or 'to begin again: its fault was not injected'}")
+    session.note(f"{run.key} is {recovered.verdict or 'to be repeated: its fault was not injected'}")
 
 
 def _find_directory(session: DaySession, run: str) -> Path | None:

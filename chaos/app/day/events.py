@@ -1,4 +1,4 @@
-"""Events of a day for its receivers: its begin and end, those of its runs, and a halt."""
+"""Events of a day for its receivers: its start and end, those of its runs, and a halt."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def _store_undelivered(session: DaySession, undelivered: Sequence[Undelivered]) 
     try:
         session.update(change, _STORE_PATIENCE)
     except NodefallError as error:
-        session.note(f"what could not be delivered was not stored: {error.message}")
+        session.note(f"cannot store the undelivered notifications: {error.message}")
 
 
 def send_begin(session: DaySession) -> None:
-    """The day begins, or goes on."""
+    """The day begins, or continues."""
     reason = "it goes on" if session.state.has_begun else ""
     _send(session, EventKind.DAY_BEGINS, until=_latest_end(session), reason=reason)
 

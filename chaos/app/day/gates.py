@@ -60,7 +60,7 @@ class Deadlines:
         """What ``ask`` returns or raises. Raises NodefallError after ``seconds``."""
         former = self._running.get(name)
         if former and former.is_alive():
-            raise NodefallError(f"{name}: no answer yet to the last time it was asked")
+            raise NodefallError(f"{name}: no response yet to the last check")
         done = threading.Event()
         outcome = _Outcome()
         self._running[name] = thread = ContextThread(partial(outcome.run, ask, done), "gate")

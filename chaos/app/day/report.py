@@ -30,7 +30,7 @@ def reporting(session: DaySession) -> Iterator[None]:
             page = write_reports(keep_record(session))
             display.note(f"report of the day: {page}")
         except (NodefallError, OSError) as error:
-            display.note(f"the report of the day was not written: {error}")
+            display.note(f"cannot write the report of the day: {error}")
 
 
 def keep_record(session: DaySession) -> Path:
@@ -136,6 +136,6 @@ def write_reports(directory: Path) -> Path:
         try:
             write_private(path, each.render(view).encode())
         except OSError as error:
-            hint = "render one format into another file with --format and --out"
+            hint = "choose one format with --format, and another file with --out"
             raise UsageError(f"cannot write {path}: {error.strerror}", hint=hint) from error
     return directory / FORMATS["html"].file

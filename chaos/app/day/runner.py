@@ -29,9 +29,9 @@ from chaos.gameday.transitions import StateConflict
 
 
 def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> DayState:
-    """Run the day, or go on with it; its state at the end. A finished day is only reported.
+    """Run the day, or continue with it; its state at the end. A finished day is only reported.
 
-    Raises Refused if it must not begin, DayHalted, Interrupted (after the undo of its run; the same call goes on),
+    Raises Refused if it must not begin, DayHalted, Interrupted (after the undo of its run; the same call continues),
     UndoPending, and Aborted if another process has taken it over.
     """
     with connect_cluster(inventory, seed=request.seed) as connection:
@@ -53,7 +53,7 @@ def run_day(request: DayRequest, inventory: Inventory, checker: GateChecker) -> 
 
 def _report_again(session: DaySession) -> None:
     """Say how the finished day ended, and write its report: not with files that have changed since."""
-    session.note(f"{describe(session.state)}; to begin another day, name it with --id")
+    session.note(f"{describe(session.state)}; to start another day, name it with --id")
     if session.state.plan_hash == session.request.day.hash:
         with reporting(session):
             pass

@@ -124,7 +124,7 @@ class DaySession:
         return datetime.fromtimestamp(self.now(), UTC)
 
     def find(self, key: RunKey) -> DayRun:
-        """A run of the day by the last known state."""
+        """A run of the day in the last known state."""
         return next(run for run in self.state.runs if run.key == key)
 
     def update(self, change: Callable[[DayState], DayState], patience: float = PATIENCE) -> DayState:

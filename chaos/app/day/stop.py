@@ -31,14 +31,14 @@ _log = logging.getLogger(__name__)
 
 
 class DayHalted(Aborted):
-    """Someone has halted the day; it goes on after ``nodefall gameday resume``."""
+    """Someone has halted the day; it continues after ``nodefall gameday resume``."""
 
 
 @dataclass
 class DayStop:
     """Set by signal handlers and threads, and checked by every wait. ``clock`` is that of the waits.
 
-    A run that is active is stopped, too: by a halt and a loss at once, by a signal in its own way.
+    A run that is active is stopped, too: by a halt and a loss immediately, by a signal in its own way.
     """
 
     clock: Clock
@@ -64,7 +64,7 @@ class DayStop:
             raise Aborted(self.loss, hint="see nodefall gameday status")
         if self.halt:
             raise DayHalted(
-                describe_halt(self.halt), hint="nodefall gameday resume lets the day go on, by the same command"
+                describe_halt(self.halt), hint="to continue the day, run nodefall gameday resume, then the same command"
             )
 
     def begin_run(self, stop: StopRequest, clock: Clock) -> None:
@@ -147,7 +147,7 @@ def _inspect(store: DayStore, epoch: int, stop: DayStop) -> None:
         stop.on_loss(error.message)
         return
     except NodefallError as error:
-        _log.debug("the state of the game day was not read: %s", error.message)
+        _log.debug("cannot read the state of the game day: %s", error.message)
         return
     if state is None:
         stop.on_loss(f"the state of game day {store.name} was deleted")

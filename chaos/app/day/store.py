@@ -57,7 +57,7 @@ class DayStore:
                 except NodefallError as error:
                     if gives_up() or clock.now() + _RETRY_SECONDS > deadline:
                         raise
-                    _log.debug("the state of the game day was not written: %s", error.message)
+                    _log.debug("cannot write the state of the game day: %s", error.message)
                 clock.sleep(_RETRY_SECONDS)
 
     def _update(self, change: Change) -> DayState:
@@ -68,15 +68,15 @@ class DayStore:
             is_stored = record is not None and record.halt is None and after == before
             if is_stored or write_day(self.kube, self.namespace, self.name, encode(after), record):
                 return after
-        raise NodefallError(f"the state of game day {self.name} cannot be written: others keep changing it")
+        raise NodefallError(f"the state of game day {self.name} cannot be written: other processes keep changing it")
 
     def _decode(self, record: DayRecord | None) -> DayState | None:
-        """The state, halted if its ConfigMap is annotated so; the next write makes that a part of it."""
+        """The state; halted if an annotation of its ConfigMap halts it. The next write stores the halt."""
         if record is None:
             return None
         state = decode(record.text)
         if state.gameday != self.name:
-            raise Refused(f"invalid state of a game day: that of {self.name} is of {state.gameday}")
+            raise Refused(f"invalid state of a game day: the state of {self.name} belongs to {state.gameday}")
         if record.halt is None or state.status is DayStatus.FINISHED:
             return state
         return halt(state, _BY_ANNOTATION, record.halt, self.now())
@@ -105,7 +105,7 @@ def existing(change: Callable[[DayState], DayState], epoch: int | None = None) -
     def apply(state: DayState | None) -> DayState:
         if state is None:
             raise StateConflict(
-                "there is no such game day on this cluster", hint="see nodefall gameday status, which lists all"
+                "there is no such game day on this cluster", hint="run nodefall gameday status to list all game days"
             )
         if epoch is not None:
             check_epoch(state, epoch)

@@ -102,7 +102,7 @@ def _announce(session: DaySession, wait: Wait, reason: str, since: float) -> flo
 
 
 def _store(session: DaySession, waiting: Waiting | None) -> None:
-    """Best effort: a wait goes on while the API server does not answer."""
+    """Best effort: a wait continues while the API server does not answer."""
     try:
         session.update(partial(wait_for, waiting=waiting, epoch=session.epoch, now=session.now()), patience=0.0)
     except StateConflict:
@@ -119,7 +119,7 @@ def await_window(session: DaySession, run: DayRun) -> bool:
     seconds = experiment_duration(entry.loaded.experiment).expected
     fit = session.calendar.next_fit(session.moment(), seconds)
     if fit is None:
-        why = f"no opening of the window in the next ten years is {format_duration(seconds)} long"
+        why = f"the window is never open for {format_duration(seconds)} in the next ten years"
         session.note(f"skipping {run.key}: {why}")
         session.update(lambda state: skip(state, run.key, why, session.epoch, session.now()))
         return False
@@ -170,7 +170,7 @@ def names_of_impaired(kube: KubeApi) -> tuple[str, ...]:
 
 
 def impairment(node: Node) -> str:
-    """What a fault may have left behind on a node: it is not Ready, cordoned or tainted; else ""."""
+    """What a fault may have left behind on a node: it is not Ready, cordoned or tainted; otherwise ""."""
     if not is_ready(node):
         return "is not Ready"
     if node.spec and node.spec.unschedulable:

@@ -167,11 +167,11 @@ def _of_container(node: ListedNode, chosen: LinuxTransport | None) -> Access:
 
 def _without_machine(node: ListedNode) -> Access | None:
     if node.labels.get("eks.amazonaws.com/compute-type") == "fargate":
-        return Access("", reason="Fargate: no machine that could fail", is_machine=False)
+        return Access("", reason="Fargate: there is no machine to take down", is_machine=False)
     if (
         node.labels.get("type") == "virtual-kubelet"
     ):  # virtual-kubelet: cmd/virtual-kubelet/internal/commands/root/node.go
-        return Access("", reason="virtual kubelet: no machine that could fail", is_machine=False)
+        return Access("", reason="virtual kubelet: there is no machine to take down", is_machine=False)
     return None
 
 
@@ -192,7 +192,7 @@ def _ssh(node: ListedNode) -> Access:
     image = node.info.os_image
     login = next((each for each in LOGINS if re.search(each.image, image)), None)
     if login is None or not (login.anywhere or provider_of(node.provider_id)):
-        return Access("ssh", "", "nothing in the cluster shows a login; the local one is used")
+        return Access("ssh", "", "nothing in the cluster shows the login; the local user name is used")
     on_aws = node.provider_id.startswith("aws://")
     user = _ON_AWS.get(login.user, login.user) if on_aws else login.user
     return Access("ssh", user, f"the default login of images of {login.image.strip('^')}")

@@ -80,7 +80,11 @@ def powers(
         return {}, {node.name: choice.of(node.name) for node in machines}, "power: as chosen, by the Nodes' names"
     if all(access[node.name].is_container for node in machines):
         engine = access[machines[0].name].engine
-        return {"kind": "docker"} | ({"engine": engine} if engine else {}), {}, "containers are named as their Nodes"
+        return (
+            {"kind": "docker"} | ({"engine": engine} if engine else {}),
+            {},
+            "containers and Nodes have the same names",
+        )
     return _by_provider(machines, kinds, domains)
 
 
@@ -117,4 +121,4 @@ def _without_driver(machines: list[ListedNode]) -> str:
     provider = next((each for node in machines if (each := provider_of(node.provider_id))), None)
     if provider:
         return f"no power control for {provider.name} is installed"
-    return "the cluster does not show what switches its machines"
+    return "the cluster does not show how its machines are switched on and off"

@@ -112,7 +112,7 @@ def _cluster(facts: ClusterFacts, access: Mapping[str, Access]) -> Iterator[Entr
         "kubeconfig", facts.kubeconfig, "as kubectl uses it" if facts.kubeconfig else "in a pod: its service account"
     )
     if facts.context:
-        yield Entry("context", facts.context, "fixed, as the current one of a kubeconfig changes")
+        yield Entry("context", facts.context, "fixed, because the current context of a kubeconfig may change")
     yield Entry("expectUID", facts.uid, "of namespace kube-system: any other cluster is refused")
     if any(each.is_container for each in access.values()):
         yield Entry(
@@ -139,13 +139,13 @@ def _notes(facts: ClusterFacts, found: Found, access: Mapping[str, Access]) -> I
         names = [name for name, each in access.items() if each == without]
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
         if without.is_machine:
-            yield f"no commands on {shown}: {without.reason}; only what the API does is possible, as drain and taint"
+            yield f"no commands on {shown}: {without.reason}; only actions of the API work, such as drain and taint"
         else:
             yield f"{shown}: {without.reason}; protected"
     if found.name in MANAGED:
         yield f"{found.name} may replace a machine that is down: suspend auto-repair and auto-scaling of its pool first"
     if found.name in MANAGED and any(each.transport in ("ssh", "openssh") for each in access.values()):
-        yield f"{found.name} admits SSH only where it was configured; else doctor reports the nodes as unreachable"
+        yield f"{found.name} admits SSH only where it was configured; otherwise doctor reports the nodes as unreachable"
     yield from _transport_notes(access)
     if found.name == UNKNOWN:
         yield "unknown distribution: transport and login are guesses"
@@ -163,8 +163,8 @@ def _transport_notes(access: Mapping[str, Access]) -> Iterator[str]:
         )
     if any(each.transport == "pod" for each in access.values()):
         yield (
-            "transport pod: doctor and runs make a privileged pod on each node that they look at, and remove it again; "
-            "see docs/transports.md for what that costs"
+            "transport pod: doctor and runs create a privileged pod on each node that they inspect, and delete it "
+            "afterwards; see docs/transports.md for the consequences"
         )
     if any(each.transport == "winrm" for each in access.values()):
         yield "Windows: set the variable NODEFALL_WINRM_PASSWORD, and see docs/windows.md for certificates and rights"
@@ -214,7 +214,7 @@ def _openssh(login: str, use: SshUse | None) -> Iterator[Entry]:
     why = f", whose configuration sets {', '.join(use.keys)} for them" if use else ""
     yield Entry("transport", "openssh", f"commands are run by the ssh of this machine{why}")
     if use and use.destination == "name":
-        yield Entry("options", {"destination": "name"}, "ssh is asked for the Nodes' names, as Hosts of ssh_config")
+        yield Entry("options", {"destination": "name"}, "ssh gets the Nodes' names, which are Hosts in ssh_config")
     if login:
         yield Entry("user", login, "as given")
     yield Entry("sudo", True, "without a password, where the login is not root: nodefall sudoers prints the rules")

@@ -110,7 +110,7 @@ def pending_undo(fleet: LoadedFleet) -> tuple[str, ...]:
 
 
 def resume_fleet(fleet: LoadedFleet, by: str, reason: str, note: Callable[[str], object]) -> dict[str, str]:
-    """Let a halted fleet go on, its clusters first; those that could not be resumed, and why.
+    """Let a halted fleet continue, its clusters first; those that could not be resumed, and why.
 
     Then the fleet stays halted. Raises UsageError if it is not halted, Refused while a process still halts it: that one
     would halt the clusters again.

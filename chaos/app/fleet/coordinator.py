@@ -42,9 +42,9 @@ class FleetEnd:
 
 
 def run_fleet(request: FleetRequest) -> FleetEnd:
-    """Run the fleet, or go on with it. A finished one is only looked at.
+    """Run the fleet, or continue with it. A finished one is only looked at.
 
-    Raises Refused if nothing may begin, Interrupted (the Jobs go on), Aborted if another process has taken it over.
+    Raises Refused if nothing may begin, Interrupted (the Jobs continue), Aborted if another process has taken it over.
     """
     fleet = request.fleet
     with refuse_before_side_effects():
@@ -60,7 +60,7 @@ def run_fleet(request: FleetRequest) -> FleetEnd:
         session = FleetSession(request, home, store, lock, DayStop(clock), state)
         with _supervised(session), _agents(session):
             if state.status is DayStatus.FINISHED:
-                request.display.note(f"{describe(state)}; to begin another day, name it with --id")
+                request.display.note(f"{describe(state)}; to start another day, name it with --id")
                 _await_answers(session)
                 clean_ended(session)
                 _await_clean(session)
@@ -150,7 +150,7 @@ def _await_clean(session: FleetSession) -> None:
     for agent in cleaning:
         if not agent.inspection.is_clean:
             why = agent.inspection.problem or agent.inspection.assessment.reason
-            session.note(f"{agent.member.name}: what was applied is not deleted: {why}")
+            session.note(f"{agent.member.name}: applied objects were not deleted: {why}")
 
 
 def _refresh(session: FleetSession) -> None:
@@ -162,7 +162,7 @@ def _refresh(session: FleetSession) -> None:
     except NodefallError as error:
         _check(session)
         raise NodefallError(
-            f"the home of the fleet does not answer: {error.message}",
+            f"the fleet's home cluster does not respond: {error.message}",
             hint="the Jobs keep running; run the same command again to continue the fleet",
         ) from error
 

@@ -123,7 +123,7 @@ class Member:
         return (running[0] if running else "its Job ends") if has_job else ""
 
     def resume(self, day: str, by: str, reason: str) -> bool:
-        """Let the day go on; whether it was halted. Raises NodefallError."""
+        """Let the day continue; whether it was halted. Raises NodefallError."""
         store = self._store()
         state = store.read()
         if state is None or state.day != day or state.halt is None:
@@ -132,7 +132,7 @@ class Member:
         return True
 
     def clean(self) -> None:
-        """Delete what the fleet has applied, but for the volume and its namespace. Raises NodefallError, Refused.
+        """Delete what the fleet has applied, except for the volume and its namespace. Raises NodefallError, Refused.
 
         A Job that has not ended is not deleted, nor what it needs.
         """
@@ -161,7 +161,7 @@ class Member:
         return list_jobs(kube, namespace, self._selector, with_deleted=True)
 
     def _job(self, day: str) -> JobView | None:
-        """The Job of the day; else one that is active for another day."""
+        """The Job of the day; otherwise one that is active for another day."""
         jobs = self._list()
         name = fleet_job_name(self.cluster.deployment, day, self.plan_hash)
         own = next((job for job in jobs if job.name == name), None)

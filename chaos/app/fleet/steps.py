@@ -65,13 +65,13 @@ def _follow(session: FleetSession, run: DayRun, agent: Agent) -> None:
     elif why := _why_left_out(session, inspection):
         _leave_out(session, run, why)
     elif phase is Phase.STARTING and _lasts(session, inspection):
-        agent.want(Wanted.CANCEL, f"its pod has not begun within {_patience(session)}: {reason}".removesuffix(": "))
+        agent.want(Wanted.CANCEL, f"its pod did not start within {_patience(session)}: {reason}".removesuffix(": "))
     else:
         agent.want(Wanted.RUN)
 
 
 def _halt(session: FleetSession, agent: Agent, inspection: Inspection) -> None:
-    """What is under test is undone; what was applied is deleted then, as going on applies it again."""
+    """What is under test is undone; then applied objects are deleted, because a resumed fleet applies them again."""
     if inspection.assessment.phase in _AT_REST:
         _clean(session, agent)
     elif session.state.halt:
@@ -114,7 +114,7 @@ def _skip_after_violation(session: FleetSession) -> None:
     session.violation, now = reason, session.now()
     if any(run.status is RunStatus.PENDING for run in session.state.runs):
         session.update(lambda state: skip_rest(state, f"stopped: {reason}", session.epoch, now))
-        session.note(f"no further cluster begins: {reason}")
+        session.note(f"no further cluster starts: {reason}")
 
 
 def _stop_after_violation(session: FleetSession) -> None:

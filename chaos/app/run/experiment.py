@@ -129,7 +129,7 @@ class RunRequest:
     """What was asked of one run. ``plan``: a saved plan to execute unchanged, instead of making a new one.
 
     ``run_id``: the run's ID, "" for a new one. ``awaits_lock``: wait for the cluster's lock as long as its holder may
-    be dead, instead of refusing the run at once. ``series``: "2 of 5" for the second run of a series of five.
+    be dead, instead of refusing the run immediately. ``series``: "2 of 5" for the second run of a series of five.
     """
 
     loaded: LoadedExperiment
@@ -176,7 +176,7 @@ def run(
     owner: RunOwner = _NO_OWNER,
     watcher: RunWatcher = _UNWATCHED,
 ) -> Run:
-    """Plan, inject, observe, roll back, judge and report. ``watcher`` is shown the run while it goes on.
+    """Plan, inject, observe, roll back, judge and report. ``watcher`` is shown the run while it is in progress.
 
     Raises NodefallError if the run ends before any side effect, and UndoPending if the rollback did not finish.
     """

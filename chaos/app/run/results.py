@@ -104,7 +104,7 @@ def _value(text: str) -> str:
         parse_duration(text)
         return text
     if not math.isfinite(number) or number < 0:
-        raise ValueError(f"{text!r} is not a number of at least 0; write a number, or a duration like 90s")
+        raise ValueError(f"{text!r} is not 0 or a positive number; write a number, or a duration like 90s")
     return text
 
 

@@ -175,7 +175,7 @@ class ObjectCollector:
         del self._schedulers[_DEFAULT_SCHEDULER]
         for name, number in sorted(self._schedulers.items()):
             self._notes.add_named(
-                "scheduler", name, f"{number} pods: the lab has no scheduler but {_DEFAULT_SCHEDULER}"
+                "scheduler", name, f"{number} pods: the lab has no scheduler other than {_DEFAULT_SCHEDULER}"
             )
 
     def _note_flags(self) -> None:

@@ -45,7 +45,7 @@ def _learn(connection: ClusterConnection, directory: Path, run: str, note: Note)
     """Mark the operations that the copy in the cluster no longer has, if the nodes show that they are undone.
 
     An operation is in the copy before it begins, and is removed once its undo is proven; the copy is deleted with the
-    last one. But anybody who may change ConfigMaps can remove it, so only the nodes prove the undo.
+    last one. But anyone who may change ConfigMaps can remove it, so only the nodes prove the undo.
     """
     try:
         with Journal(directory) as journal:
@@ -60,7 +60,7 @@ def _learn(connection: ClusterConnection, directory: Path, run: str, note: Note)
                     _mark_if_proven(connection, journal, entry, run, note)
             if replica is None and not journal.pending():
                 journal.record_replica(exists=False)
-    except NodefallError as error:  # its run or undo is still going on, or the cluster does not respond
+    except NodefallError as error:  # its run or undo is still in progress, or the cluster does not respond
         logger.info("%s: unknown whether another machine has undone it: %s", directory, error.message)
 
 
@@ -83,7 +83,7 @@ def _mark_if_proven(connection: ClusterConnection, journal: Journal, entry: Pend
 def _unmet(hosts: Hosts, entry: PendingUndo) -> str:
     """The first thing that does not show that the entry is undone, "" if all does. Changes nothing on the node."""
     if not entry.undo.proof and entry.undo.steps:
-        return "its undo has no proof"
+        return "its undo is not proven"
     for check in entry.undo.proof:
         holds, observed = hosts.check(entry.node, check)
         if not holds:

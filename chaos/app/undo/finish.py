@@ -50,7 +50,7 @@ def accept_machines(
         entries = [entry for entry in journal.pending() if entry.node == node]
         was = tuple(dict.fromkeys(check for entry in entries for check in entry.identity))
         if not was:
-            why = "nothing of its pending undo depends on a machine" if entries else "the run has no pending undo there"
+            why = "no pending undo there depends on a machine" if entries else "the run has no pending undo there"
             raise UsageError(f"--accept-machine {node}: {why}")
         _refuse_strangers(connection, node)
         found = _present(connection.hosts, node, tuple(dict.fromkeys(check.fact for check in was)))
@@ -60,7 +60,9 @@ def accept_machines(
             if found.get(check.fact) != check.value
         ]
         if not changes:
-            raise UsageError(f"--accept-machine {node}: the machine of the run is there: run nodefall undo without it")
+            raise UsageError(
+                f"--accept-machine {node}: the machine of the run is there: run nodefall undo without the option"
+            )
         confirm(node, changes)
         identity = tuple(FactCheck(fact, value) for fact, value in found.items())
         by = f"{login()}@{socket.gethostname()}"
@@ -80,7 +82,7 @@ def _refuse_strangers(connection: ClusterConnection, node: str) -> None:
         raise Refused(f"cannot accept the machine of {node}: nodefall runs on it")
     binding = bind(nodes[node], host_identity(facts), nodes)
     if not binding.is_bound:
-        why = "; ".join(binding.contradictions) or "nothing that can be read there shows that it is the Node's machine"
+        why = "; ".join(binding.contradictions) or "nothing readable on it shows that it is the Node's machine"
         hint = "correct the inventory, or start the kubelet there, so that the Node reports the machine"
         raise Refused(f"cannot accept the machine of {node}: {why}", hint=hint)
 

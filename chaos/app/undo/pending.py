@@ -59,7 +59,7 @@ class UndoSources:
     def _is_undone(self, run: PendingRun) -> bool:
         """Whether a journal of this machine has proof that all of the copy is undone.
 
-        Then the copy could not be deleted, or somebody has put it back: its undo would only end what came later.
+        Then the copy could not be deleted, or someone has put it back: its undo would only end what came later.
         """
         keys = {entry.key for entry in run.entries}
         return not run.error and any(each.run == run.identity.run and keys <= each.undone for each in self.local)

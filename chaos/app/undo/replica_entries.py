@@ -149,7 +149,7 @@ def _check_node(entry: ReplicaEntry, action: AnyAction, replica: PendingRun, rul
 
 
 def _check_system(node: str, action: AnyAction, rules: ReplicaRules) -> None:
-    """The form of the action, as facts and failsafe timers, is that of the inventory; the Node is anybody's text."""
+    """The form of the action, as facts and failsafe timers, is that of the inventory; the Node is anyone's text."""
     system, known = rules.inventory.host_of(node)[1].os, rules.view.nodes.get(node)
     if action.on_host and known and (reported := operating_system(known)) != system:
         why = f"{node} runs {reported}, and its host in the inventory has os {system}"
@@ -188,7 +188,7 @@ def _compute_undo(entry: ReplicaEntry, action: AnyAction) -> Undo:
         return action.program(action.decode_state(entry.state or {})).undo
     except (msgspec.ValidationError, NodefallError) as error:
         raise _RejectedError(f"invalid state: {error}") from error
-    except Exception as error:  # the state is anybody's text, and the action may be another distribution's
+    except Exception as error:  # the state is anyone's text, and the action may be another distribution's
         _log.exception("undo of %s could not be computed", entry.action)
         raise _RejectedError(f"invalid state: {type(error).__name__}: {error}") from error
 

@@ -225,7 +225,7 @@ def with_move(error: NodefallError, node: str, address: str, machine: MachineAdd
         return error
     return type(error)(
         f"{error.message}; {node} is now at {new}, and the inventory has {address}",
-        hint=f"set address of the host to {new}, or remove it: then the present address is read",
+        hint=f"set address of the host to {new}, or remove it: nodefall then reads the current address",
     )
 
 

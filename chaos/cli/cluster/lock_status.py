@@ -206,7 +206,7 @@ def _final_report(directory: Path, clock: SystemClock) -> str:
 
 
 def _local_directory(connection: ClusterConnection, reports: Path) -> Path | None:
-    """The directory of the cluster's active run, if it goes on on this machine."""
+    """The directory of the cluster's active run, if it continues on this machine."""
     run = active_run(held_lock(connection.kube, lock_namespace(connection)))
     if not run:
         return None

@@ -155,12 +155,12 @@ def run_command(fleet: Path | None, keep: bool, **options: Any) -> int:
     """Run a GAMEDAY on a cluster, or continue it. Each entry is a run with a report; no entry runs twice.
 
     The state is on the cluster. Killed or moved to another machine, the same command finishes the undo of what was
-    running, and goes on. A finished day is only reported: another one begins with another --id. Waits for the window,
-    pauses and gates, and prints for what. Ctrl-C undoes and stops; the same command goes on.
+    running, and continues. A finished day is only reported: another one begins with another --id. Waits for the window,
+    pauses and gates, and prints for what. Ctrl-C undoes and stops; the same command continues.
 
     With --fleet, as a Job in each of its clusters, which need nothing from here: Ctrl-C ends only the watching, and
-    the same command goes on with it. nodefall gameday halt --fleet stops the Jobs. What was applied is deleted at the
-    end of each, but for the volume with its reports.
+    the same command continues with it. nodefall gameday halt --fleet stops the Jobs. What was applied is deleted at the
+    end of each, except for the volume with its reports.
 
     Exit code 0: every expectation of every entry held; 1: one was violated; 2: inconclusive, interrupted, halted, or an
     entry was skipped; 3: an undo is pending; 4: nothing was run.
@@ -230,7 +230,7 @@ def status_command(gameday: str | None, inventory: str | None, fleet: Path | Non
 def halt_command(gameday: str | None, inventory: str | None, fleet: Path | None, keep: bool, **options: Any) -> int:
     """Stop all game days of a cluster, or GAMEDAY (a name or a file), from any machine.
 
-    What is running is undone within seconds, and nothing begins until somebody says resume. The last example does the
+    What is running is undone within seconds, and nothing begins until someone says resume. The last example does the
     same with kubectl, without waiting. With --fleet, in all its clusters at the same time, and no further one begins.
 
     Exit code 0: nothing is running; 2: the run is still undone, or its process has died; 3: an undo is pending.

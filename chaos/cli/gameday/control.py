@@ -98,7 +98,7 @@ def _halt(store: DayStore, options: HaltOptions) -> str:
 
 
 def resume_day(gameday: str | None, inventory: str | None, by: str, reason: str) -> int:
-    """Let a halted day go on; the exit code."""
+    """Let a halted day continue; the exit code."""
     with connect_cluster(require_running(command_inventory(inventory))) as connection:
         halted = [(store, state) for store, state in _days(connection, gameday) if state.status is DayStatus.HALTED]
         if len(halted) != 1:

@@ -149,7 +149,7 @@ def show_status(path: Path, *, as_json: bool) -> int:
 
 
 def halt_all(path: Path, options: HaltOptions, *, keep: bool) -> int:
-    """Halt the fleet in all clusters at once, and wait for the undo of what runs; the exit code."""
+    """Halt the fleet in all clusters immediately, and wait for the undo of what runs; the exit code."""
     seconds = seconds_of("--wait", options.wait)
     fleet = load_fleet(path)
     wanted = FleetHalt(options.by, options.reason, seconds, options.for_good, keep)
@@ -160,7 +160,7 @@ def halt_all(path: Path, options: HaltOptions, *, keep: bool) -> int:
 
 
 def resume_all(path: Path, by: str, reason: str) -> int:
-    """Let a halted fleet go on; the exit code."""
+    """Let a halted fleet continue; the exit code."""
     fleet = load_fleet(path)
     problems = resume_fleet(fleet, by, reason, lambda text: echo(printable(text), err=True))
     for name, why in problems.items():
@@ -207,7 +207,7 @@ def _report(fleet: LoadedFleet, state: DayState, seen: Seen, reports: Path) -> N
     try:
         echo(f"report of the day: {write_reports(store_records(fleet, state, seen, reports))}", err=True)
     except (NodefallError, OSError) as error:
-        echo(f"the report of the day was not written: {error}", err=True)
+        echo(f"cannot write the report of the day: {error}", err=True)
 
 
 def _warn(fleet: LoadedFleet) -> None:

@@ -41,7 +41,7 @@ def render(state: DayState) -> Iterator[str]:
 
 
 def render_halts(state: DayState) -> Iterator[str]:
-    """Who has halted the day and let it go on."""
+    """Who has halted the day and let it continue."""
     for halt in state.halts:
         reason = f": {halt.reason}" if halt.reason else ""
         yield printable(f"halted {timestamp(halt.at)} by {halt.by}{reason}")

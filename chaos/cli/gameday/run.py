@@ -75,7 +75,7 @@ class DayTerminal:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A signal ends a question at once. Raises Interrupted."""
+    """A signal ends a question immediately. Raises Interrupted."""
 
     def stop(number: int) -> None:
         raise Interrupted(number)

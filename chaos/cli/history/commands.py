@@ -151,7 +151,7 @@ def runs_command(
 ) -> None:
     """List the runs in the reports directory, the newest first.
 
-    Runs that are going on, that were killed or whose files are damaged are listed as such. Times are those of the
+    Runs that are in progress, that were killed or whose files are damaged are listed as such. Times are those of the
     cluster's clock; --since and --until leave out runs whose start is unknown.
     """
     if ctx.invoked_subcommand:

@@ -145,7 +145,7 @@ def _print(text: str) -> None:
 
 
 def _start(options: UpOptions, directory: LabDirectory, lock: int, stack: ExitStack) -> tuple[LabState, RunningLab]:
-    """Start the process, which ``stack`` stops. Its ID is written to disk at once."""
+    """Start the process, which ``stack`` stops. Its ID is written to disk immediately."""
     with closing(SystemClock()) as clock:
         state = LabState(
             name=options.name,

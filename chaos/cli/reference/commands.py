@@ -13,7 +13,7 @@ from chaos.cli.lazy import command, document_option, experiment_argument, invent
 
 OUTPUTS = ("result", "plan", "journal", "rehearsal", "suggestion", "comparison", "day")
 
-# Readline quotes all of a file that is there, also within quotes, but not of another name or the begin of several.
+# Readline quotes all of a file that is there, also within quotes, but not of another name or the start of several.
 _BASH_QUOTING = """\
     if [[ ${#COMPREPLY[@]} -eq 1 && -e ${COMPREPLY[0]} ]]; then
         [[ ${COMPREPLY[0]} == *[!A-Za-z0-9_./=:,@%+-]* ]] && compopt -o filenames

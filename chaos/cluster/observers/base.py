@@ -121,7 +121,7 @@ class Backoff:
         return float(delay * self._jitter.uniform(0.5, 1.0))
 
     def record_end(self, lifetime: float) -> bool:
-        """Count a watch that ended regularly; False if the server ends watches at once."""
+        """Count a watch that ended regularly; False if the server ends watches immediately."""
         self._short_watches = self._short_watches + 1 if lifetime < SHORT_WATCH else 0
         return self._short_watches < 2
 

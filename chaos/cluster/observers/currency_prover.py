@@ -32,7 +32,7 @@ _CLOSE_PERIOD, _CLOSE_AFTER_MOMENT = 0.5, 2.0  # while a step is unanswered, and
 _HEDGES, _MAX_HEDGES = 20, 60  # more reads at a moment that decides, and of those how many unanswered ones
 _RETRY_PAUSE = 2.0  # seconds of cluster time between two attempts that fail, in the wait before the judgement
 _NOTABLE_WAIT = 2.0  # seconds of the wait before the judgement, from which on it is described to people
-_PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the begin of a step
+_PATIENCE, _NAP = 20, 0.01  # times and seconds of cluster time to wait for a proof at the start of a step
 _log = logging.getLogger(__name__)
 
 
@@ -264,4 +264,4 @@ class CurrencyProver:
 
 
 def _describe_wait(names: Sequence[str]) -> str:
-    return f"waiting until the watches of {', '.join(sorted(names))} have all changes, at most {LAG_BOUND:g} s"
+    return f"waiting up to {LAG_BOUND:g} s until the watches of {', '.join(sorted(names))} have received all changes"

@@ -66,9 +66,9 @@ def read_bounded(response: Any, limit: int, deadline: float, where: str) -> byte
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise HttpFailed(f"{where}: its answer is longer than {limit} bytes")
+            raise HttpFailed(f"{where}: its response is longer than {limit} bytes")
         if time.monotonic() > deadline:
-            raise HttpFailed(f"{where}: its answer did not end in time")
+            raise HttpFailed(f"{where}: its response did not end in time")
     return b"".join(parts)
 
 

@@ -75,7 +75,7 @@ class ProbeObserver(ThreadedObserver):
             error = str(reason)
         took = self._clock.now() - began
         if took > self._timeout + _OVERDUE:  # the endpoint may have answered at once
-            why = f"a probe was over after {took:.1f} s, though it has {self._timeout:g} s: nodefall stood still"
+            why = f"a probe took {took:.1f} s, longer than its timeout of {self._timeout:g} s: nodefall stalled"
             self._blind_windows.open(self.cause, began, why)
             return
         if not error and status is not None and status not in _SUCCESS_STATUSES:

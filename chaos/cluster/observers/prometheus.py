@@ -117,7 +117,7 @@ def prometheus_settings(inventory: Inventory) -> Prometheus:
 def freshness_queries(given: str, queries: Sequence[str]) -> list[str]:
     """What is asked for the time of the newest sample, until one has an answer.
 
-    ``given``: that of the inventory; else ``up``, and where nothing is scraped the metrics in ``queries``.
+    ``given``: that of the inventory; otherwise ``up``, and where nothing is scraped the metrics in ``queries``.
     """
     return [given] if given else [_NEWEST_SAMPLE, *filter(None, [newest_of(list(queries))])]
 

@@ -98,7 +98,7 @@ class PrometheusClient:
             return getattr(client, method)(query, *arguments)
         except (ValueError, KeyError, TypeError) as error:
             raise PrometheusUnavailable(
-                f"Prometheus at {server_of(self._url)}: its answer is not JSON of Prometheus{_quoted(asking.body)}",
+                f"Prometheus at {server_of(self._url)}: its response is not JSON of Prometheus{_quoted(asking.body)}",
                 hint="check prometheus.url in the inventory, and whether a login page is in front of it",
             ) from error
 

@@ -33,7 +33,7 @@ _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
 
 
 class _WatchError(Exception):
-    """The watch cannot go on; ``relist``: nor can another from its resourceVersion."""
+    """The watch cannot continue; ``relist``: nor can another from its resourceVersion."""
 
     def __init__(self, reason: str, *, relist: bool = False) -> None:
         super().__init__(reason)
@@ -72,7 +72,7 @@ class Reflector(ThreadedObserver):
         self._bookmark = ""  # the newest resourceVersion up to which the watch says that it has sent everything
         self._contradiction = ""  # why the objects are to be listed again
         self._relisted: set[tuple[str, str]] = set()  # uids and versions for which they were
-        self._versions_before: dict[str, str] | None = None  # by uid, at the begin of the open blind window
+        self._versions_before: dict[str, str] | None = None  # by uid, at the start of the open blind window
         self._resume_at = ""  # an earlier resourceVersion for the next watch
         self._started_at = self._received_at = 0.0  # the latter: when the last bytes came
         self._opened_at: float | None = None  # when the open watch was opened
@@ -138,7 +138,7 @@ class Reflector(ThreadedObserver):
         self._report_reversal()
 
     def _report_reversal(self) -> None:
-        """Open a blind window that does not end if the watch is of a state that is no more."""
+        """Open a blind window that does not end if the watch is of a state that no longer exists."""
         if self._currency.is_reversed and not self._blind_windows.is_open(_REVERSED):
             self._blind_windows.open(_REVERSED, self.current_until, "resourceVersions went back: was etcd restored?")
 
@@ -247,7 +247,7 @@ class Reflector(ThreadedObserver):
                     self._stream = None
         self._opened_at = None
         if not self._backoff.record_end(self._received_at - opened):
-            raise _WatchError("the server ends watches at once")
+            raise _WatchError("the server ends watches immediately")
 
     def _timed_chunks(self, stream: WatchStream, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The chunks, of a busy watch many at a time: waking up for each event costs more than the event."""

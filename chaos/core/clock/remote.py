@@ -148,7 +148,7 @@ class RemoteClock:
     def settle(self) -> bool:
         """Wait until this process has done all that needs no time of the source, which stands still meanwhile.
 
-        Without a part in lockstep, and where the source cannot observe this process: False, at once.
+        Without a part in lockstep, and where the source cannot observe this process: False, immediately.
         """
         connection = self._thread.connection
         if connection is None or not connection.is_awaited:

@@ -1,6 +1,6 @@
 """This machine's clock, and a flag that ends a sleep.
 
-The time since boot goes on while this machine is suspended and its clock is set: the cluster's lock and a run use it.
+The time since boot continues while this machine is suspended and its clock is set: the cluster's lock and a run use it.
 """
 
 from __future__ import annotations

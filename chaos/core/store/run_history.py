@@ -1,4 +1,4 @@
-"""Reads the run directories: the only store of finished runs, those going on, and what is left of others.
+"""Reads the run directories: the only store of finished runs, those in progress, and what is left of others.
 
 Among them is pending undo of this machine. Which journals are locked is read without locking them: whoever tries a lock
 may be in the way of the run that is about to.

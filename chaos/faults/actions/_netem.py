@@ -130,7 +130,7 @@ class PacketEffect(Generic[P]):
 def packet_action(
     effect: PacketEffect[P], *, name: str, summary: str, description: str, example: str
 ) -> Action[P, NetemState]:
-    """An action on packets of the host and its pods, but for nodefall's own connection."""
+    """An action on packets of the host and its pods, except for nodefall's own connection."""
     return Action(
         name=name,
         summary=summary,

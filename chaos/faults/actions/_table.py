@@ -59,7 +59,7 @@ def load_table(state: TableState, *restored: FactCheck) -> Program:
 
 
 def check_loaded(timeline: Timeline, step: StepRun) -> ProofResult | None:
-    """Disproves a step whose table was missing after it; None if none was seen to be."""
+    """Disproves a step whose table was missing after it; None if none was observed to be."""
     for reading in readings_after(timeline, step, "nft-rules"):
         if reading.value is False and reading.began >= (step.returned or step.begin):
             because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
@@ -82,7 +82,7 @@ def require_clean_table(target: Target) -> None:
 
 
 def block_rules(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str]) -> str:
-    """nft rules that drop what ``rule`` says of the peers ``from_``, but for nodefall's own connection.
+    """nft rules that drop what ``rule`` says of the peers ``from_``, except for nodefall's own connection.
 
     Raises Unsupported, also for an invalid address in the cluster's objects.
     """

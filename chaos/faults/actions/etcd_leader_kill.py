@@ -39,7 +39,7 @@ from chaos.faults.readings.etcd import CONTAINER, CRICTL, MANIFEST, NAMESPACE
 _MANIFEST_FACT, _MEMBERS, _HEALTH, _CONTAINERS = "etcd-manifest", "etcd-members", "etcd-health", "containers"
 _SHORTEST = 60.0  # seconds: the kubelet lets go of the pod within 20 s, and takes as long to start it again
 _TIMEOUT = 60.0
-_SHOW = ("umount", "--lazy", MANIFEST)  # at once, though a program has it open, as one that compares files
+_SHOW = ("umount", "--lazy", MANIFEST)  # immediately, though a program has it open, as one that compares files
 _OF_POD = f'--label io.kubernetes.pod.namespace={NAMESPACE} --label "io.kubernetes.pod.name={CONTAINER}-$4"'
 # SIGKILL, as a leader that gets SIGTERM hands over. The kubelet starts the container again until it lists the manifests
 # (fileCheckFrequency, 20 s), so it is killed again. The loop ends with the mount at the latest.

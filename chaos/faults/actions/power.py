@@ -1,4 +1,4 @@
-"""A machine powered off: by a shutdown through logind, by its power button, or at once."""
+"""A machine powered off: by a shutdown through logind, by its power button, or immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine that goes down and boots by itself: planned, at once, or by a kernel panic."""
+"""A machine that goes down and boots by itself: planned, immediately, or by a kernel panic."""
 
 from __future__ import annotations
 

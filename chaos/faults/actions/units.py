@@ -183,7 +183,7 @@ def _check_process_replaced(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_canceled(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by systemd, which canceled the restart when the shutdown went on; weakly if no process was read then.
+    """Proven by systemd, which canceled the restart when the shutdown continued; weakly if no process was read then.
 
     The restart stops the kubelet first, that releases the lock, and logind's shutdown takes the place of the job.
     """

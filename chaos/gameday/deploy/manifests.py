@@ -97,7 +97,7 @@ def network_policy(deployment: Deployment) -> dict[str, Any]:
 
 
 def job_spec(deployment: Deployment) -> dict[str, Any]:
-    """Of a Job that runs the day; a pod that was lost is replaced, and goes on with it."""
+    """Of a Job that runs the day; a pod that was lost is replaced, and continues with it."""
     rules = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
         {
@@ -151,7 +151,7 @@ def fleet_job_name(deployment: Deployment, day: str, plan_hash: str) -> str:
 
 
 def fleet_job(deployment: Deployment, day: str, plan_hash: str) -> dict[str, Any]:
-    """The Job that runs the day with this ID, or goes on with it."""
+    """The Job that runs the day with this ID, or continues with it."""
     spec = job_spec(deployment)
     container = spec["template"]["spec"]["containers"][0]
     container["args"] = _arguments(deployment, day)
@@ -177,7 +177,7 @@ def _arguments(deployment: Deployment, day: str) -> list[str]:
 
 
 def helm_values(deployment: Deployment) -> dict[str, Any]:
-    """Values with which the chart renders :func:`manifests`, but for the namespace, which is that of the release."""
+    """Values with which the chart renders :func:`manifests`, except for the namespace, which is that of the release."""
     job = cron_job(deployment)["spec"]
     pod = job["jobTemplate"]["spec"]["template"]["spec"]
     container = pod["containers"][0]

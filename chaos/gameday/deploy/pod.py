@@ -93,7 +93,7 @@ def config_data(deployment: Deployment) -> dict[str, str]:
     if size > _MAX_BYTES:
         raise UsageError(
             f"the files of {deployment.day} have {size:,} bytes: a ConfigMap takes {_MAX_BYTES:,}",
-            hint="make it several game days",
+            hint="split it into several game days",
         )
     return dict(sorted(data.items()))
 
@@ -207,7 +207,7 @@ def reports_volume(deployment: Deployment) -> dict[str, Any]:
 
 
 def arguments(deployment: Deployment) -> list[str]:
-    """Of nodefall. The Job's name names the day, so that each Job is a day, and each pod of a Job goes on with it."""
+    """Of nodefall. The Job's name names the day, so that each Job is a day, and each pod of a Job continues with it."""
     return [
         *("gameday", "run", deployment.gameday, "--inventory", deployment.inventory),
         *("--reports", REPORTS, "--id", f"$({_JOB_ENV})", "--scheduled", "--yes", "--plain"),

@@ -84,7 +84,7 @@ def decode_answer(response: Response, where: str) -> Any:
     try:
         return json.loads(response.body)
     except ValueError as error:
-        raise NodefallError(f"{server_of(where)}: its answer is not JSON") from error
+        raise NodefallError(f"{server_of(where)}: its response is not JSON") from error
 
 
 def _retry_after(response: Response) -> float:
@@ -212,7 +212,7 @@ class _Queue:
         return run
 
     def waiting(self) -> list[DayEvent]:
-        """What was not delivered yet."""
+        """Events that are still to be delivered."""
         found = [self._current] if self._current else []
         while True:
             try:

@@ -84,7 +84,7 @@ def signature(key: str, body: bytes, t: int) -> str:
 
 
 class Grafana:
-    """An annotation is created at the begin of an entry, and made a region at its end."""
+    """An annotation is created at the start of an entry, and made a region at its end."""
 
     def __init__(self, url: str, token: str, tags: list[str], requester: Requester) -> None:
         self._url, self._tags, self._requester = f"{url.rstrip('/')}/api/annotations", tags, requester
@@ -104,7 +104,7 @@ class Grafana:
             self._ids[event.run] = answer["id"]
 
     def _end(self, event: DayEvent) -> None:
-        """After a restart of this process, or a begin that was not delivered, there is no annotation to change."""
+        """After a restart of this process, or a start that was not delivered, there is no annotation to change."""
         text = "\n".join([headline(event), *(f"{name}: {value}" for name, value in details(event))])
         body: dict[str, Any] = {"timeEnd": _millis(event.at), "tags": self._tags_of(event), "text": text}
         known = self._ids.pop(event.run, None)
@@ -140,7 +140,7 @@ class Alertmanager:
                 self._requester.send("DELETE", f"{self._url}/silence/{quote(identifier, safe='')}", None, self._headers)
 
     def _begin(self, event: DayEvent) -> None:
-        """A day that goes on after an interruption extends its silence."""
+        """A day that continues after an interruption extends its silence."""
         seconds = _DEFAULT_SECONDS if event.until is None else event.until - event.at + _MARGIN
         now = self._now()
         body: dict[str, Any] = {

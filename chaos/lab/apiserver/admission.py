@@ -107,7 +107,7 @@ def _check_scheduling(spec: Object) -> None:
     if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
         raise InvalidError("the lab does not simulate affinity between pods; use topologySpreadConstraints")
     if spec.get("schedulerName", "default-scheduler") != "default-scheduler":
-        raise InvalidError("the lab has no scheduler but default-scheduler")
+        raise InvalidError("the lab has no scheduler other than default-scheduler")
     for item in spec.get("topologySpreadConstraints") or []:
         if item.get("nodeTaintsPolicy", "Ignore") != "Ignore" or item.get("minDomains") or item.get("matchLabelKeys"):
             raise InvalidError("the lab does not simulate nodeTaintsPolicy, minDomains and matchLabelKeys")

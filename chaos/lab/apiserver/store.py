@@ -254,7 +254,7 @@ class Store:
         return self._replace(plural, (namespace, name), obj, before)
 
     def remove(self, plural: str, namespace: str, name: str) -> Object:
-        """Remove an object at once. Raises NotFoundError."""
+        """Remove an object immediately. Raises NotFoundError."""
         before = self.get(plural, namespace, name)
         if before is None:
             raise NotFoundError(plural, name)

@@ -1,6 +1,6 @@
 """Claims and volumes of pods, StorageClasses, CSIDrivers, access modes and topology: lookups. Facts 7.
 
-Claims of a class that does not exist are provisioned at once, as those without a class.
+Claims of a class that does not exist are provisioned immediately, as those without a class.
 """
 
 from __future__ import annotations

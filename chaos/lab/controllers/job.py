@@ -73,7 +73,7 @@ class Jobs(WorkloadController):
             self._queue.add((namespace_of(job), name_of(job)))
 
     def _on_change(self, change: Change) -> None:
-        """Queue a new spec at once, and a new status after 1 s, batched with changes of pods."""
+        """Queue a new spec immediately, and a new status after 1 s, batched with changes of pods."""
         obj, before = change.object, change.before
         same = before is not None and before["metadata"]["generation"] == obj["metadata"]["generation"]
         if change.type == "MODIFIED" and same:

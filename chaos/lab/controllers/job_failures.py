@@ -17,7 +17,7 @@ def replaces_only_failed(job: Object) -> bool:
 
 
 def is_failed(pod: Object, job: Object) -> bool:
-    """Whether the pod counts as failed: a deleted pod does at once, unless only failed pods are replaced."""
+    """Whether the pod counts as failed: a deleted pod does immediately, unless only failed pods are replaced."""
     phase = pod["status"]["phase"]
     if phase == "Failed":
         return True

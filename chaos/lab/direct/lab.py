@@ -99,7 +99,7 @@ class DirectLab:
         return Task(self._controllers.send("GET", path, headers))
 
     def read_kubelet(self, address: str, port: int, path: str, headers: Mapping[str, str]) -> Task[Answer] | None:
-        """GET from the port of a kubelet; None if nothing listens there. A frozen kubelet answers when it goes on."""
+        """GET from the port of a kubelet; None if nothing listens there. A frozen kubelet answers when it continues."""
         for machine, kubelet in self._kubelets:
             if (machine.address, machine.kubelet_port) == (address, port) and machine.kubelet.is_running:
                 return Task(self._ask_kubelet(kubelet, path, headers))

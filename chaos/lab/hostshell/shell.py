@@ -235,7 +235,7 @@ def _append(host: HostSystem, path: str, text: str) -> None:
 
 
 def press_sysrq(machine: Machine, text: str) -> None:
-    """Press a SysRq key: b reboots at once, c crashes the kernel, o powers off; others have no effect here."""
+    """Press a SysRq key: b reboots immediately, c crashes the kernel, o powers off; others have no effect here."""
     actions = {"b": machine.reset, "c": machine.crash, "o": machine.power_off}
     if (action := actions.get(text[:1])) is not None:
         action()

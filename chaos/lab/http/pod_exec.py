@@ -227,7 +227,7 @@ class _Exchange:
                 await self._end(program)
         finally:
             machine.on_change.remove(self._on_machine_change)
-            self._stdin.feed_eof()  # a program that was started goes on; one that waits for input ends
+            self._stdin.feed_eof()  # a program that was started continues; one that waits for input ends
             for task in others:
                 task.cancel()
 

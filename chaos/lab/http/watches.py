@@ -105,7 +105,7 @@ class WatchServer:
     def __init__(self, store: Store, lockstep: Waits, faults: FaultInjector, watch_cache_size: int) -> None:
         self._store, self._lockstep, self._fault_injector = store, lockstep, faults
         self._caches: dict[str, WatchCache] = defaultdict(lambda: WatchCache(watch_cache_size))
-        self._watchers: dict[str, dict[Watcher, None]] = defaultdict(dict)  # in the order of their begin
+        self._watchers: dict[str, dict[Watcher, None]] = defaultdict(dict)  # in the order of their start
         self._progress = store.sim.now, store.version  # etcd's last report, and when
         store.subscribe(self._on_change)
 

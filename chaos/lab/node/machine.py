@@ -125,7 +125,7 @@ class Machine:
         self._clear_memory()
 
     def reset(self) -> None:
-        """Reboot at once, as the reset button or sysrq b; no effect on a machine that is off."""
+        """Reboot immediately, as the reset button or sysrq b; no effect on a machine that is off."""
         if self.state == "on":
             self.power_off()
             self.power_on()
@@ -196,7 +196,7 @@ class Machine:
 
     @property
     def kubelet_may_start(self) -> bool:
-        """Whether a kubelet that starts goes on to run: without a container runtime, or with what it refuses, it exits.
+        """Whether a kubelet that starts keeps running: without a container runtime, or with what it refuses, it exits.
 
         With an expired certificate as it has no bootstrap kubeconfig: pkg/kubelet/certificate/bootstrap. With swap on
         and failSwapOn: pkg/kubelet/cm/container_manager_linux.go validateSwapConfiguration.

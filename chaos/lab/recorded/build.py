@@ -179,7 +179,7 @@ def resume_deletions(cluster: Cluster, recording: Recording) -> None:
 def _create_revision(cluster: Cluster, owner: Object, kind: str, pods: list[Object]) -> None:
     """Create the ControllerRevision of the owner's pods under its recorded name, so that no rollout starts.
 
-    During one, that of the newest pod: the roll-out goes on.
+    During one, that of the newest pod: the roll-out continues.
     """
     owned = [pod for pod in pods if (controller_of(pod) or {}).get("uid") == uid_of(owner)]
     if not owned:

@@ -157,7 +157,7 @@ def _grace(obj: Object) -> int | None:
 
 
 def _to_epoch(text: str | None) -> float | None:
-    """None without a time, and for one that is none: a recording may be anybody's."""
+    """None without a time, and for one that is none: a recording may be anyone's."""
     try:
         return to_epoch(text) if text else None
     except ReplayError:

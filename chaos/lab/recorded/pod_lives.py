@@ -167,7 +167,7 @@ class _Reader:
 
 
 def _running_ids(pod: Object) -> set[str]:
-    """Identities of the containers if all of them run; else nothing."""
+    """Identities of the containers if all of them run; otherwise nothing."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     if not all((item.get("state") or {}).get("running") is not None for item in statuses):
         return set()
@@ -197,7 +197,7 @@ INFERRED = "behaviourInferred"  # in ``meta``: the recording itself does not say
 _KILLED = 137
 _POLL = 0.5  # seconds; what the replay adds to stopsAfter of recorded containers
 _SHUTDOWNS = ("poweroff", "reboot", "schedule-shutdown", "prepare-for-shutdown")
-_AT_LEAST = 2.0  # seconds after the begin of a shutdown, in which containers that react to SIGTERM have ended
+_AT_LEAST = 2.0  # seconds after the start of a shutdown, in which containers that react to SIGTERM have ended
 
 
 def inferred_behaviour(recording: Recording) -> dict[str, dict[str, Any]]:

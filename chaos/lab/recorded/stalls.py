@@ -73,7 +73,7 @@ def answers(leases: list[Observation]) -> dict[tuple[str, float], float]:
 
 
 def _late_batches(recording: Recording) -> list[Stall]:
-    """Stalls of the watch of Leases; one that goes on after a batch is another."""
+    """Stalls of the watch of Leases; one that continues after a batch is another."""
     renewals = _renewals(recording.observations["leases"])
     arrivals = sorted(item.t for kind in recording.observations.values() for item in kind)
     found: list[Stall] = []

@@ -128,7 +128,7 @@ class PodGcRules:
     collects_out_of_service: bool = True
     out_of_service_taint: str = OUT_OF_SERVICE
     out_of_service_needs_unready: bool = True
-    out_of_service_needs_deletion: bool = True  # of the pods; else all of the node are deleted
+    out_of_service_needs_deletion: bool = True  # of the pods; otherwise all of the node are deleted
     removes_out_of_service_taint: bool = False  # with the pods
     out_of_service_effects: frozenset[str] = frozenset({"NoExecute", "NoSchedule"})
     sets_failed: bool = True

@@ -14,7 +14,7 @@ _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 class NodeStatusRules:
     """pkg/kubelet/kubelet_node_status.go, nodestatus/setters.go, component-helpers/apimachinery/lease; facts 1.5, 5.1.
 
-    ``renews_lease_with_status``: only then. ``reports_changes``: at once, not only with the next regular report.
+    ``renews_lease_with_status``: only then. ``reports_changes``: immediately, not only with the next regular report.
     ``ignored_starts``: without a Node before the kubelet registers again, then after ``registration_delay``.
     ``heeds_register_node``: the flag.
     ``reports_existing_nodes``: also those that others have created. ``registers_last_taints``: of the Node before.
@@ -250,7 +250,7 @@ class WindowsRules:
 
     ``wrapped_services_notified``: a program under nssm gets the pre-shutdown notice.
     ``countdown_announced``: the notice comes when a countdown starts. ``late_abort_accepted``: ``shutdown /a`` succeeds
-    without effect once services are notified; ``..._effective``: it cancels the shutdown, and the kubelet goes on.
+    without effect once services are notified; ``..._effective``: it cancels the shutdown, and the kubelet continues.
     """
 
     default_preshutdown_timeout: float = 10.0  # since build 15063; 180 before

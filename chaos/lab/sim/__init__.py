@@ -141,7 +141,7 @@ class Polls:
         self._sleeps = True
 
     def add(self, poll: Callable[[], bool]) -> None:
-        """Add a poll, before time goes on: the first one is a period from now."""
+        """Add a poll, before time continues: the first one is a period from now."""
         self._polls.append(poll)
         if len(self._polls) == 1:
             self._next = self._sim.now + self._period

@@ -91,7 +91,7 @@ class _Loader:
                 self._cluster.machines[name_of(node)].power_off()
 
     def _create(self, plural: str, obj: Object) -> Object | None:
-        """Store an object that is not there yet, without what would hold it back."""
+        """Store an object that does not exist yet, without what would hold it back."""
         metadata = obj["metadata"]
         finalizers = metadata.pop("finalizers", None) or []
         allowed = [item for item in finalizers if item in _FINALIZERS or item.startswith(_ATTACHER)]

@@ -1,6 +1,6 @@
 """Task scheduler of one Windows machine: tasks on disk, with times and a trigger at boot.
 
-Times follow the machine's clock: one that a change of the clock skips fires at once.
+Times follow the machine's clock: one that a change of the clock skips fires immediately.
 Tasks as XML: parsed as Register-ScheduledTask does, formatted as ``schtasks /query /xml``.
 """
 
@@ -79,7 +79,7 @@ class TaskScheduler:
         clock.on_change.append(lambda *_: self._on_clock_change())
 
     def register(self, name: str, definition: TaskDefinition) -> Task:
-        """Register a task in place of its namesake, whose program goes on."""
+        """Register a task in place of its namesake, whose program continues."""
         self.delete(name)
         task = self._tasks[_path(name).lower()] = Task(_path(name), definition)
         # a time that is over when the task is registered was not missed
@@ -95,7 +95,7 @@ class TaskScheduler:
         return list(self._tasks.values())
 
     def delete(self, name: str) -> None:
-        """Delete a task; its program goes on."""
+        """Delete a task; its program continues."""
         task = self._tasks.pop(_path(name).lower(), None)
         if task is not None:
             _cancel(task)
@@ -158,7 +158,7 @@ class TaskScheduler:
                 self._plan(task)
 
     def _plan(self, task: Task) -> None:
-        """Set the timers of the times that have not fired; one that is over is due at once."""
+        """Set the timers of the times that have not fired; one that is over is due immediately."""
         for start in task.definition.starts:
             if start not in task.done:
                 task.timers.append(self._sim.after(max(start - self._clock.now, 0.0), self._on_time, task, start))

@@ -120,7 +120,7 @@ async def read_connection(process: WinProcess, _: Parameters) -> int:
 
 
 async def read_firewall(process: WinProcess, _: Parameters) -> int:
-    """The lab has no policy of a group. No recording: what the active store has."""
+    """The lab has no group policy. Not recorded: the content of the active store."""
     for name, is_on in process.machine.firewall.state.items():
         process.line(f"profile {name} {is_on} True")
     process.line(f"network {ACTIVE_PROFILE}")

@@ -75,7 +75,7 @@ class Master:
         return _client_argv(self._folder, *more)
 
     def close(self) -> None:
-        """End the process with its connection. Programs on the host go on."""
+        """End the process with its connection. Programs on the host continue."""
         _exit(self._folder)
         self._watch.close()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -186,7 +186,7 @@ def _connect(argv: list[str], stderr: Path, timeout: float) -> int | None:
 
 
 def _drop_log(folder: Path) -> None:
-    with suppress(OSError):  # somebody has removed it
+    with suppress(OSError):  # someone has removed it
         os.truncate(folder / _LOG, 0)  # ssh appends to it
 
 

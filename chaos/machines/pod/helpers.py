@@ -1,6 +1,6 @@
 """The helper pods of one process: made where a node is first contacted, removed together at its end.
 
-No pod that another process has made is ever used: it may be somebody else's by now.
+No pod that another process has made is ever used: it may be someone else's by now.
 """
 
 from __future__ import annotations

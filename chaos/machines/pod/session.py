@@ -27,7 +27,7 @@ from chaos.machines.sessions.host_keys import HostKeyPin
 from chaos.machines.sessions.process import ExitReason, Process
 from chaos.machines.sessions.script import armed_argv, draw_mark
 
-# Seconds of cluster time: a failure that took longer is that of whoever asks again within them. Else each of three
+# Seconds of cluster time: a failure that took longer is that of whoever asks again within them. Otherwise each of three
 # tries of each of two commands waits a minute for a pod that cannot run.
 _REPEAT = 10.0
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell on the host is ready
@@ -112,7 +112,7 @@ class ExecProcess(Process):
         return not self.closed and not self._stream.has_ended and self._stream.status is None
 
     def send(self, line: str) -> None:
-        """Write ``line`` at once. Raises OSError if the connection is lost."""
+        """Write ``line`` immediately. Raises OSError if the connection is lost."""
         self._stream.write(line.encode())
         self._stream.flush()
 
@@ -122,7 +122,7 @@ class ExecProcess(Process):
         self._stream.end_input()
 
     def kill(self) -> None:
-        """Break the stream. The command goes on, unless it still waits to be released."""
+        """Break the stream. The command continues, unless it still waits to be released."""
         self._stream.abort()
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class IpmiControl:
         self._chassis("on")
 
     def off(self) -> None:
-        """Power down at once, not by ACPI; returns when the BMC has accepted the request."""
+        """Power down immediately, not by ACPI; returns when the BMC has accepted the request."""
         if self.state() is PowerState.ON:  # many BMCs reject the request otherwise
             self._chassis("off")
 

@@ -28,7 +28,7 @@ _QUOTED = 300  # characters of a greeting that errors quote, its first ones
 def outcome_of(command: HostCommand, process: Process, label: str, exit_reason: ExitReason) -> Outcome:
     """The outcome of a program that has ended, or whose end is unknown; ``label``: of the host.
 
-    Without a start mark a process that has ended has run nothing; one that may still go on may still start.
+    Without a start mark a process that has ended has run nothing; one that may still continue may still start.
     """
     reason = {
         ExitReason.EXITED: f"{label} ended the command before its end was reported",

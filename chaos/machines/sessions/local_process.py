@@ -42,7 +42,7 @@ class LocalProcess(Process):
         return not self.closed and self._process.poll() is None
 
     def send(self, line: str) -> None:
-        """Write ``line`` at once. Raises OSError if the program has ended."""
+        """Write ``line`` immediately. Raises OSError if the program has ended."""
         os.write(self._stdin.fileno(), line.encode())
 
     def write_stdin(self, text: str) -> None:
@@ -50,7 +50,7 @@ class LocalProcess(Process):
         Thread(target=self._write_stdin, args=(text.encode(),), daemon=True).start()
 
     def kill(self) -> None:
-        """Kill the outer program. The inner one may go on."""
+        """Kill the outer program. The inner one may continue."""
         self._process.kill()
         self._process.wait()
 

@@ -202,7 +202,7 @@ class Process(ABC):
 
     @abstractmethod
     def send(self, line: str) -> None:
-        """Write ``line`` at once. Raises OSError or EOFError if the process has ended."""
+        """Write ``line`` immediately. Raises OSError or EOFError if the process has ended."""
 
     @abstractmethod
     def write_stdin(self, text: str) -> None:
@@ -210,11 +210,11 @@ class Process(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """Break the connection, from any thread. The command goes on, unless it still waits to be released."""
+        """Break the connection, from any thread. The command continues, unless it still waits to be released."""
 
     @abstractmethod
     def close(self) -> None:
-        """End what waits; a command that runs goes on. Further calls do nothing."""
+        """End what waits; a command that runs continues. Further calls do nothing."""
 
     @abstractmethod
     def _step(self) -> ExitReason | None:

@@ -130,7 +130,7 @@ class HostClock:
         return self.is_known
 
     def clock_argument(self, at: float | None) -> str:
-        """Line that releases the command: at once, or at the local time ``at``."""
+        """Line that releases the command: immediately, or at the local time ``at``."""
         if at is None or not self.is_known:
             return f"{GO}\n"
         return f"{GO} {round((at + (self._lower + self._upper) / 2) * 1e6)}\n"

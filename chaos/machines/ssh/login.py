@@ -121,7 +121,7 @@ def _identities(settings: HostSettings, stack: ExitStack) -> Iterator[Identity]:
 
 
 def _of_file(settings: HostSettings, path: Path) -> Iterator[Identity]:
-    """The certificate beside the key, if there is one, then the key itself: a host may not trust the certificate."""
+    """The certificate next to the key, if there is one, then the key itself: a host may not trust the certificate."""
     key, source = _load(settings, path), str(path)
     certificate = Path(f"{path}-cert.pub")
     if certificate.is_file():

@@ -110,7 +110,7 @@ class SshSession:
             raise Unreachable(f"{what}: {why}; {quote_greeting(process)}")
 
     def close(self) -> None:
-        """Disconnect. Programs that run on the host go on."""
+        """Disconnect. Programs that run on the host continue."""
         with self._lock:
             self._disconnect()
 

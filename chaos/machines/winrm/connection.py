@@ -70,7 +70,7 @@ class VerifyingAdapter(HTTPAdapter):
         """Nothing: the TLS context has all of it."""
 
     def _check_login(self) -> None:
-        """Raises LoginInterrupted before a connection on which a login would go on that began on another one."""
+        """Raises LoginInterrupted before a connection on which a login would continue that began on another one."""
         if self._answers_challenge:
             raise LoginInterrupted
 

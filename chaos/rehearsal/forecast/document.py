@@ -220,7 +220,7 @@ class SuiteRow(Struct, frozen=True):
 
 
 class Suite(Struct, frozen=True):
-    """``exit_code``: 0 if every run ended as expected; 1 if one held or was violated against that; else 2."""
+    """``exit_code``: 0 if every run ended as expected; 1 if one held or was violated against that; otherwise 2."""
 
     seeds: tuple[int, ...]
     headline: str

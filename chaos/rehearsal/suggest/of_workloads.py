@@ -93,8 +93,8 @@ def stateful(model: Model) -> Iterator[Weakness]:
                 each.key,
                 (each.key, node),
                 {"replicas": each.replicas, "on the node": number},
-                f"{node} runs {number} of {count_of(each.replicas, 'pod')} of {each.key}. If the node dies, its pods stay "
-                "Terminating and are not replaced until it is back or tainted as out of service.",
+                f"{node} runs {number} of {count_of(each.replicas, 'pod')} of {each.key}. If the node dies, they "
+                "stay Terminating and are not replaced until it is back or tainted as out of service.",
                 f"taint a node that stays dead with node.kubernetes.io/out-of-service; let {each.name} have three "
                 "replicas on three nodes",
             )

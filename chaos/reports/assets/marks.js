@@ -131,7 +131,7 @@ function stepLabel(step) {
   return step.count === 1 ? `${step.name} ${step.items[0].node}` : `${step.name} x${step.count}, ${step.proven} proven`;
 }
 
-// A dashed line through all lanes for the begin of each step and undo.
+// A dashed line through all lanes for the start of each step and undo.
 function drawStepLines() {
   pen.lineWidth = 1;
   pen.setLineDash([4, 3]);

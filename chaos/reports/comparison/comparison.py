@@ -16,9 +16,9 @@ _SHIFTED = (Standing.LATE, Standing.EARLY)
 
 
 def followed(rows: Sequence[Row]) -> dict[Measure, Measure]:
-    """Measures outside of their bands, each with the first one that is as late or as early, and came before it.
+    """Measures outside their bands, each with the earliest measure that explains it.
 
-    A measure follows another if it would lie in its accepted interval if that were moved by as much as the other was
+    A measure follows an earlier one if it would lie in its accepted interval, shifted by as much as the earlier one was
     away from its median; a chain of such measures counts as one. It is about times only: what follows need not be
     caused by it.
     """
@@ -88,7 +88,7 @@ class Comparison:
         return [each for each in self.outside if self.follows.get(each.measure) == row.measure]
 
     def stalled(self, row: Row) -> float:
-        """Seconds for which the API server or its clients stood still before a measure, if that may be why it is late.
+        """Seconds for which the API server or its clients stalled before a measure, if that may be why it is late.
 
         A predicted measure that did not happen may have come after the end of the observation.
         """

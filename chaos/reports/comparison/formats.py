@@ -131,7 +131,7 @@ def _on_page(comparison: Comparison) -> dict[str, Any]:
         "expectations": page_table(
             _expectations(comparison),
             comparison.expectations,
-            "Verdicts beside the predicted ones",
+            "Verdicts compared with the prediction",
             attributes=lambda row: _outside(row in comparison.changed),
         ),
         "surprises": page_table(_measures(comparison), comparison.outside, "What left its band"),

@@ -25,8 +25,8 @@ def headline(comparison: Comparison) -> str:
         return f"{verdict_sentence(comparison.changed[0])}{_more(comparison, 1)}"
     known = sum(row.standing is Standing.INSIDE for row in comparison.rows)
     if not comparison.rows:
-        return f"nothing surprises: nothing happened, as {source(comparison)}"
-    return f"nothing surprises: {count_of(known, 'measure')} as {source(comparison)}"
+        return f"nothing unexpected: nothing happened, as {source(comparison)}"
+    return f"nothing unexpected: {count_of(known, 'measure')} as {source(comparison)}"
 
 
 def counts(comparison: Comparison) -> str:
@@ -95,7 +95,7 @@ def why_text(comparison: Comparison, row: Row) -> str:
     mechanism = mechanism_of(row.measure)
     text = f"{mechanism.text} ({mechanism.link})"
     stalled = comparison.stalled(row)
-    return f"the API server or its clients stood still for {stalled:.0f} s before it; {text}" if stalled else text
+    return f"the API server or its clients stalled for {stalled:.0f} s before it; {text}" if stalled else text
 
 
 def verdict_sentence(row: ExpectationRow) -> str:

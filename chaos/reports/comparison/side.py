@@ -32,7 +32,7 @@ class Stall:
     def __str__(self) -> str:
         return (
             f"{self.nodes} of {self.of} untouched nodes did not renew their Leases for {self.length:.0f} s, "
-            f"{max(0.0, self.at):.0f} s after the fault: the API server or its clients stood still"
+            f"{max(0.0, self.at):.0f} s after the fault: the API server or its clients stalled"
         )
 
 
@@ -193,7 +193,7 @@ def check_comparable(side: Side, expected: Expected, *, other_victims: bool = Fa
     theirs = expected.experiment_hash or expected.experiment
     if side.experiment != expected.experiment:
         names = f"{side.experiment or 'no experiment'} and {expected.experiment or 'no experiment'}"
-        raise NotComparableError(f"{side.name} cannot be compared with {expected.name}: they are of {names}")
+        raise NotComparableError(f"{side.name} cannot be compared with {expected.name}: they are runs of {names}")
     if side.experiment_hash and expected.experiment_hash and ours != theirs:
         raise NotComparableError(
             f"{side.name} cannot be compared with {expected.name}: the file of {side.experiment} has changed",
@@ -203,7 +203,7 @@ def check_comparable(side: Side, expected: Expected, *, other_victims: bool = Fa
         raise NotComparableError(
             f"{side.name} cannot be compared with {expected.name}: other victims, "
             f"{_victims(side.targets)} and {_victims(expected.targets)}",
-            hint="give --other-victims to compare them in spite of that",
+            hint="give --other-victims to compare them anyway",
         )
     if expected.actions is not None and not side.experiment and side.actions != expected.actions:
         raise NotComparableError(

@@ -59,7 +59,7 @@ def _before_runs(record: ClusterRecord) -> Iterator[Moment]:
     for approval in state.approvals:
         what = f"entry {approval.entry}" if approval.entry else "the day"
         via = f" ({approval.via})" if approval.via else ""
-        stale = "" if approval.plan_hash == state.plan_hash else ", of another plan: it does not count"
+        stale = "" if approval.plan_hash == state.plan_hash else ", for another plan: it does not count"
         text = f"of {what} by {approval.by}{via}, plan {approval.plan_hash[:12]}{stale}"
         yield Moment(approval.at, cluster, "approval", text)
 
@@ -167,7 +167,7 @@ def _differences(view: DayView) -> Iterator[Lesson]:
                 by_verdict.setdefault(run.word, []).append(view.label(run))
         if len(by_verdict) > 1:
             parts = [f"{word}: {', '.join(by_verdict[word])}" for word in ("violated", "held")]
-            yield Lesson("differs", entry, "its runs did not end alike", "; ".join(parts))
+            yield Lesson("differs", entry, "its runs ended differently", "; ".join(parts))
 
 
 def _undelivered(view: DayView) -> Iterator[Lesson]:

@@ -66,7 +66,7 @@ def _date(day: date, calendar: Calendar, runs: Sequence[RunView]) -> CalendarRow
 
 
 def _midnight(day: date, calendar: Calendar) -> datetime:
-    """The begin of a date: its first moment where midnight exists twice, near it where it does not exist."""
+    """The start of a date: its first moment where midnight exists twice, near it where it does not exist."""
     return min(moments_of(day, 0, calendar.zone))
 
 
@@ -181,7 +181,7 @@ def render_timeline(view: DayView) -> Html:
     height = _AXIS_HEIGHT + _CLUSTER * len(view.records)
     lanes = [_lane(view, record, axis, _AXIS_HEIGHT + _CLUSTER * number) for number, record in enumerate(view.records)]
     ticks = [_time_tick(view, t, axis, height) for t in axis.ticks()]
-    title = f"Timeline from {view.when(axis.begin)} to {view.when(axis.end)}; the table below has the same"
+    title = f"Timeline from {view.when(axis.begin)} to {view.when(axis.end)}; the table below has the same data"
     box = {"viewBox": f"0 0 {_WIDTH} {height}", "role": "img", "class_": "calendar"}
     return tag("svg", tag("title", title), join(ticks), join(lanes), **box)
 

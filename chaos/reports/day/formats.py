@@ -77,7 +77,7 @@ def _lessons(view: DayView) -> list[str]:
 
 _BLANK = "_to be written_"
 _TO_DO = {
-    "violated": "mend it, or correct the expectation",
+    "violated": "fix it, or correct the expectation",
     "left behind": "finish the undo (nodefall undo), and find out why it was not finished",
     "differs": "find out what differs",
     "inconclusive": "make it decidable, and run it again",

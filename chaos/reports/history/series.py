@@ -14,7 +14,7 @@ from chaos.reports.history.trend import expectation_trends
 from chaos.reports.history.trend_text import expectations_table
 from chaos.reports.run.outline import SIMULATED
 
-# From the gravest on: what needs somebody, what cut the series short, then the verdicts.
+# From the gravest on: what needs someone, what cut the series short, then the verdicts.
 _GRAVITY = (Exit.UNDO_PENDING, Exit.SIGTERM, Exit.SIGINT, Exit.VIOLATED, Exit.REFUSED, Exit.INCONCLUSIVE, Exit.HELD)
 
 

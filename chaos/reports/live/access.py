@@ -55,7 +55,7 @@ class Access:
 def is_known_host(host: str, names: Collection[str]) -> bool:
     """Whether a Host header names this server: an IP address, localhost or one of ``names``, with any port.
 
-    A page of somebody else whose name was made to lead here (DNS rebinding) has its own name. A port may differ, as
+    A page of someone else whose name was made to lead here (DNS rebinding) has its own name. A port may differ, as
     where SSH forwards one.
     """
     name = _host_name(host)
@@ -94,7 +94,7 @@ def _host_name(host: str) -> str | None:
 LOOPBACK = "127.0.0.1"
 _ADDRESS = re.compile(r"(?:(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):)?(?P<port>\d{1,5})")
 _WHY = {
-    errno.EADDRINUSE: ("the port is in use", "give another port, or 0 for any that is free"),
+    errno.EADDRINUSE: ("the port is in use", "choose another port, or 0 for any free port"),
     errno.EADDRNOTAVAIL: ("this machine does not have the address", "give another one, or 0.0.0.0 for all"),
     errno.EACCES: ("ports below 1024 need root", "give a port from 1024 on"),
 }
@@ -117,7 +117,7 @@ def parse_address(text: str) -> Address:
     if found is None or int(found["port"]) > 65535:
         raise UsageError(
             f"--serve: {text!r} is not an address: write PORT or HOST:PORT",
-            hint="without an address, put --serve behind the other arguments",
+            hint="to use --serve without an address, put it after the other arguments",
         )
     return Address((found["host"] or LOOPBACK).strip("[]"), int(found["port"]))
 

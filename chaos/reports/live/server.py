@@ -39,7 +39,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_FRAMES = "frame-ancestors 'none'"  # beside the policy in the report itself
+_FRAMES = "frame-ancestors 'none'"  # next to the policy in the report itself
 
 
 @dataclass
@@ -141,7 +141,7 @@ class _Answers:
 
 
 async def _send_events(site: Site, response: web.StreamResponse) -> None:
-    """Send what the client has not seen, until the run is over. Raises TimeoutError for one that reads nothing.
+    """Send new data to a client until the run is over. Raises TimeoutError if the client reads nothing.
 
     Nothing is queued for a client: one that is slow gets its next events when it has taken these, or everything.
     """

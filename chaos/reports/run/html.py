@@ -1,4 +1,4 @@
-"""``report.html`` and the page of a run that goes on: self-contained, with a timeline that their script draws."""
+"""``report.html`` and the page of a run in progress: self-contained, with a timeline that their script draws."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class LiveDocument:
 
 
 def live_document(title: str) -> LiveDocument:
-    """The document of a run with this title; the server sends its data while the run goes on."""
+    """The document of a run with this title; the server sends its data while the run is in progress."""
     styles, scripts = (*_STYLES, "live.css"), (*_SCRIPTS, "live.js")
     verdicts = page_table(VERDICTS, (), "Expectations", "verdicts", view=View.LIVE)
     page = render_page("live.html", styles, scripts, connects=True, title=title, verdicts=verdicts, **_scripted())

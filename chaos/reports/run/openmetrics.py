@@ -35,10 +35,10 @@ def run_metrics(result: RunResult, timeline: Timeline) -> tuple[Metric, ...]:
     return (
         *_state(result.ending if result.ending in _ENDINGS else str(result.status), result.started, result.ended),
         _expectations(shown),
-        _gauge("duration_seconds", "Seconds from the begin of the last run to its end.", result.ended - result.started),
+        _gauge("duration_seconds", "Duration of the last run in seconds.", result.ended - result.started),
         _gauge(
             "detect_seconds",
-            "Seconds from the fault of the last run until a target was seen not to be Ready.",
+            "Seconds from the fault of the last run until a target was observed not to be Ready.",
             _after(fault, _first_not_ready(result, timeline, fault)),
         ),
         _gauge(
@@ -110,7 +110,7 @@ def _first_not_ready(result: RunResult, timeline: Timeline, fault: float | None)
 
 
 def _first_removal(result: RunResult, timeline: Timeline, fault: float | None) -> float | None:
-    """When the first pod of a target was seen to be deleted, or about to be disrupted."""
+    """When the first pod of a target was observed to be deleted, or about to be disrupted."""
     nodes = {node for nodes in result.targets.values() for node in nodes}
     found = (_first_change(history, fault, _is_removed) for history in timeline.pods.on_nodes(nodes))
     return min((t for t in found if t is not None), default=None)

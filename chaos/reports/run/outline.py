@@ -64,7 +64,7 @@ def name_of(result: RunResult) -> str:
 
 
 def origin(result: RunResult) -> float:
-    """Origin of offsets in epoch seconds: the begin of the first step, or the start of the run without steps."""
+    """Origin of offsets in epoch seconds: the start of the first step, or the start of the run without steps."""
     return min((s.begin for s in result.steps if s.begin is not None), default=result.started)
 
 

@@ -104,7 +104,7 @@ _SAME_MOMENT = 1.0  # seconds
 
 
 def step_groups(result: RunResult, at: Callable[[float], int]) -> list[dict[str, Any]]:
-    """Steps that were sent, in the order of their begin, as :mod:`chaos.reports.run.page.page_data` describes them.
+    """Steps that were sent, in the order of their start, as :mod:`chaos.reports.run.page.page_data` describes them.
 
     Steps with the same name and action that began within a second of the first are one group. ``at`` converts epoch
     seconds to the page's time.

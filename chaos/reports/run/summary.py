@@ -102,7 +102,7 @@ def run_notes(run: StoredRun, version: str) -> tuple[str, ...]:
     if run.problem:
         notes.append(f"damaged: {printable(run.problem)}")
     if run.state is RunState.NO_RESULT:
-        notes.append(f"no result: killed, or going on on another machine; by {printable(run.by) or 'unknown'}")
+        notes.append(f"no result: killed, or still running on another machine; by {printable(run.by) or 'unknown'}")
     if run.nodefall != version and (run.result or not run.problem):
         notes.append(f"by nodefall {printable(run.nodefall)}" if run.nodefall else "by an older version of nodefall")
     return tuple(notes)

@@ -1,6 +1,6 @@
 """Verdicts as every view shows them: their columns, their order by importance, and no sentence twice.
 
-A new column is one entry of :data:`VERDICTS`: the report's page, Markdown, the live page and the panel beside the
+A new column is one entry of :data:`VERDICTS`: the report's page, Markdown, the live page and the panel next to the
 timeline show it. Restrict its ``views``, or give it the title of a column ``within`` which a page shows it.
 """
 

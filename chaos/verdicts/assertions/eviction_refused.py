@@ -31,7 +31,7 @@ DrainStart = tuple[Entry, ActionRecord, ActionRecord | None]
 
 
 def _evictions(timeline: Timeline, anchor: float) -> Iterator[DrainStart]:
-    """The begin and the return (or None) of evicting steps that began at or after the anchor."""
+    """The start and the return (or None) of evicting steps that began at or after the anchor."""
     for index, (entry, record) in enumerate(timeline.actions):
         if record.phase != ActionPhase.BEGIN or entry.t < anchor or entry.type not in _EVICTION_ACTIONS:
             continue

@@ -52,7 +52,7 @@ def _samples(timeline: Timeline, node: str, params: Params) -> Iterator[Sample]:
         yield Sample(reading.t, None if locked is None else locked is params.held, reading.seq, text)
     for entry, record in timeline.actions:
         if entry.node == node and record.phase == ActionPhase.BEGIN:
-            text = f"no reading of the inhibitors since the begin of {record.step or entry.type}"
+            text = f"no reading of the inhibitors since the start of {record.step or entry.type}"
             yield Sample(entry.t, None, entry.seq, text)
 
 

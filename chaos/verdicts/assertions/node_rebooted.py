@@ -71,7 +71,7 @@ class _BootHistory:
                 and reading.t < limit
                 and reading.t - confirmed.t <= _MIN_BOOT_AND_OFF_SECONDS
             ):
-                confirmed = Sample(reading.began, False, reading.seq, "it is off since the same boot")
+                confirmed = Sample(reading.began, False, reading.seq, "it has been off since the same boot")
         return confirmed
 
     def _reboot_samples(self) -> Iterator[Sample]:

@@ -126,7 +126,7 @@ class ShutdownMetrics:
     """
 
     name = "shutdown-metrics"
-    summary = "the kubelet's metrics report the begin, end and duration of a graceful shutdown"
+    summary = "the kubelet's metrics report the start, end and duration of a graceful shutdown"
     example = (
         "{assert: shutdown-metrics, with: {node: victim, started: true, ended: true, since: power-off}, "
         "after: power-on, within: 2m}"

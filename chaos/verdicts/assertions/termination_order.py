@@ -68,7 +68,7 @@ def _violations(groups: list[_Group]) -> Iterator[Sample]:
         for pod in group.pods:
             allowed = max(group.seconds, _MIN_GRACE) + _SLACK
             if pod.end and start and pod.end.lo > start.hi + allowed:
-                text = f"{pod.name} ended {pod.end.lo - start.hi:.0f} s after the begin of {group}"
+                text = f"{pod.name} ended {pod.end.lo - start.hi:.0f} s after the start of {group}"
                 yield Sample(pod.end.t, False, pod.end.seq, f"{text}, which has {group.seconds:g} s")
     for earlier, later in combinations(groups, 2):
         over = (earlier.start.lo if earlier.start else earlier.earliest_start) + earlier.seconds

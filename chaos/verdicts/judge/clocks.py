@@ -13,7 +13,7 @@ from chaos.verdicts.judge.signals import version_moments
 
 RESOLUTION = 1.0  # seconds: most times in objects are whole seconds
 _READING = 0.05  # seconds by which a reading of a clock may be off
-_QUICK = 0.5  # seconds: the begin of a reading that took no longer is not recorded
+_QUICK = 0.5  # seconds: the start of a reading that took no longer is not recorded
 _RELIST = 1.0  # seconds after a blind window in which objects are listed one after the other
 _PROMPT = 0.5  # seconds: of all renewals of a Lease, one is stored as soon as that
 Bounds = tuple[float, float]

@@ -65,7 +65,7 @@ class Extension:
 
     def _describe_baseline(self, factor: float) -> str:
         if self.slowest is None:
-            return "no baseline, as no pod of the workload was seen to start before the first step"
+            return "no baseline, because no pod of the workload was observed to start before the first step"
         return f"baseline {factor:g} x {self.slowest.seconds:.1f} s, the slowest start of the workload"
 
     def _limit(self, deadline: Deadline) -> tuple[float, str]:
@@ -99,7 +99,7 @@ def within_deadline(signal: Signal, start: float, deadline: Deadline, hold: floa
     answer = within(signal, start, deadline.at, hold, min(horizon, deadline.limit))
     if answer.status is not Status.PENDING or horizon < deadline.limit:
         return answer
-    why = f"not true before {deadline.limited_by} began, whose effect it may be from then on"
+    why = f"not true before {deadline.limited_by} began; after that it may be an effect of that step"
     return Answer(Status.INCONCLUSIVE, deadline.limit, Sample(deadline.limit, None, answer.sample.seq, why))
 
 

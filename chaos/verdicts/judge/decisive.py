@@ -113,7 +113,7 @@ def guard(expectation: Expectation, context: JudgeContext, horizon: float, judge
         remedy = "a bug fix; please report this error"
     else:
         if verdict.status is Status.PENDING:
-            remedy = "a timeline that reaches until then"
+            remedy = "a recording that lasts until then"
     verdict = replace(verdict, status=_status_now(verdict, context.live, horizon))
     if verdict.status is Status.INCONCLUSIVE:
         verdict = replace(verdict, because=with_remedy(verdict.because, remedy))

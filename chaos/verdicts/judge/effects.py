@@ -64,7 +64,7 @@ def effect_of(context: JudgeContext, reference: str) -> Effect:
     effects = [_effect_of_run(context, step, run) for run in step.runs]
     latest = min(effect.latest for effect in effects)
     if math.isinf(latest):
-        raise NotYetDecidable(f"the API server has not answered step {step.step.name!r}", "its answer, or its effect")
+        raise NotYetDecidable(f"the API server has not answered step {step.step.name!r}", "its response or its effect")
     first = min(effects, key=lambda effect: effect.earliest)
     is_first = all(first.latest <= other.earliest for other in effects if other is not first)
     return Effect(first.earliest, latest, first.order if is_first else 0).moved(moment.offset)
@@ -123,7 +123,7 @@ def exact_anchor(t: float) -> Anchor:
 
 
 def anchor_after(context: JudgeContext, reference: str, reading: Reading | None) -> Anchor:
-    """The anchor of what follows a moment; without a reading, of what counts from its begin. Raises NotYetDecidable."""
+    """The anchor of what follows a moment; without a reading, of what counts from its start. Raises NotYetDecidable."""
     begin = context.moment(reference)
     if reading is None:
         return exact_anchor(begin)
@@ -147,7 +147,7 @@ def _pin(effect: Effect, at: float) -> Pin | None:
 def over_effects(
     expectation: Expectation, context: JudgeContext, judge: Callable[[Reading], Verdict], *, from_begin: bool = False
 ) -> Verdict:
-    """The verdict that the readings agree on. ``from_begin``: a step counts from its begin, as for an abort."""
+    """The verdict that the readings agree on. ``from_begin``: a step counts from its start, as for an abort."""
     longest = judge(Reading.LONGEST)
     uncertain = [] if from_begin or expectation.order else list(_uncertain_steps(expectation, context))
     if not uncertain:

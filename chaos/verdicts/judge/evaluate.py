@@ -63,7 +63,7 @@ def evaluate(expectation: Expectation, context: JudgeContext, horizon: float, *,
 def evaluate_since(expectation: Expectation, context: JudgeContext, start: float, horizon: float) -> Verdict:
     """Judge an abort condition from ``start`` on, whatever steps there are. Never raises."""
     evaluation = _Evaluation(expectation.continuous(), context, horizon, start)
-    evaluation.label = "the begin of the watch"
+    evaluation.label = "the start of the watch"
     return guard(expectation, context, horizon, evaluation.verdict)
 
 
@@ -85,7 +85,7 @@ def evaluate_recovery(
 class _Evaluation:
     """Evaluation of one expectation up to ``horizon``; ``anchor_at`` overrides the moment at which judging starts.
 
-    ``reading``: of the effect of steps; None: they count from their begin.
+    ``reading``: of the effect of steps; None: they count from their start.
     """
 
     expectation: Expectation

@@ -39,7 +39,7 @@ from chaos.verdicts.judge.pods import node_of
 
 _EVICTION = "EvictionByEvictionAPI"  # reason of DisruptionTarget
 _SETS_CLOCK = "clock-skew"  # the start of PID 1 moves with the clock
-_RESTARTED = f"{CONTROLLER_MANAGER} restarted: the clocks of its controllers began again"
+_RESTARTED = f"{CONTROLLER_MANAGER} restarted: its controllers restarted their timers"
 _NEW_NODE_SECONDS = 60.0  # a Node that is younger is registered because it is new
 
 

@@ -190,7 +190,7 @@ def _silence(case: Case, name: str, before: NodeVersion, after: NodeVersion) -> 
         return
     renewed = _last_renewal(case, name, after.t)
     if renewed is not None and after.t - renewed >= _SILENT_SECONDS:
-        what = "does not report any more"
+        what = "no longer reports"
         yield fault(name, ForeignKind.SILENCE, what, "", after.t, renewed, before.seq, after.seq)
 
 

@@ -95,7 +95,7 @@ def invalidation(context: JudgeContext, steps: Sequence[StepResult], steady: Seq
 
 
 def interruption(context: JudgeContext) -> float | None:
-    """When somebody stopped the run, by the recording of a finished run; None if it went to its end."""
+    """When someone stopped the run, by the recording of a finished run; None if it went to its end."""
     at = context.timeline.meta.get(INTERRUPTED_AT)
     return None if at is None or context.live else float(at)
 

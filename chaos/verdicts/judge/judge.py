@@ -189,7 +189,7 @@ def _is_received(context: JudgeContext, t: float) -> bool:
 
 
 def _steady_before(context: JudgeContext, begin: float) -> tuple[Verdict, ...]:
-    """Steady state just before the first step. Entries at the moment of its begin count by their order."""
+    """Steady state just before the first step. Entries at the moment of its start count by their order."""
     before = steady_state(context, math.nextafter(begin, -math.inf))
     then = steady_state(context, begin)
     first = min(entry.seq for entry, _ in context.timeline.actions if entry.t == begin)

@@ -21,7 +21,7 @@ from chaos.verdicts.judge.step_matching import StepMatch
 
 _UNTIMED = 10.0  # seconds that a step without a time may take to be proven safe and armed over a slow connection
 PUNCTUAL = 2.0  # seconds; on real clusters that were not overloaded, steps were at most 1.3 s late
-_REMEDY = "a run whose steps come in time, as with an API server that answers sooner"
+_REMEDY = "a run whose steps start on time, for example with a faster API server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ def _shifts(context: JudgeContext) -> Iterator[_Shift]:
         late = min(effect.latest, context.timeline.end) - due.earliest
         early = min(due.latest, context.timeline.end) - effect.earliest
         if early > PUNCTUAL:
-            yield _Shift(effect.earliest, f"step {match.step.name} may have come {early:.1f} s too early")
+            yield _Shift(effect.earliest, f"step {match.step.name} may have started {early:.1f} s too early")
         if late > usual:
-            yield _Shift(due.earliest + usual, f"step {match.step.name} may have come {late:.1f} s too late")
+            yield _Shift(due.earliest + usual, f"step {match.step.name} may have started {late:.1f} s too late")
 
 
 def _due(context: JudgeContext, match: StepMatch, before: StepMatch) -> Effect | None:

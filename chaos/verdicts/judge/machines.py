@@ -77,7 +77,7 @@ class Machine:
     @cached_property
     def signal(self) -> Signal:
         """True while the machine is certainly off, false while nothing contradicts that it runs, otherwise unknown."""
-        samples = [Sample(-math.inf, False, None, f"nothing says that {self.node} was off")]
+        samples = [Sample(-math.inf, False, None, f"there is no evidence that {self.node} was off")]
         for down in self.downs:
             samples.append(Sample(down.since, None, None, f"{self.node} may have been off"))
             first, last = down.off or (None, None)
@@ -201,7 +201,7 @@ class _Threats:
 def running(history: History[Pod], machine: Machine) -> Signal:
     """Whether the machine of a pod runs its containers: after it was down, once they have started again."""
     node = machine.node
-    samples = [Sample(-math.inf, True, None, f"nothing says that {node} was off")]
+    samples = [Sample(-math.inf, True, None, f"there is no evidence that {node} was off")]
     for down in machine.downs:
         if down.is_certain and down.is_over_in(history.first):
             continue

@@ -89,7 +89,7 @@ def _compare(firsts: list[_FirstTruth], live: bool) -> tuple[Status, str]:
         if one.certain is None and one.earliest is None:
             if one.is_past_horizon:
                 return Status.PENDING, f"the recording ends before the deadline of {one.name!r}"
-            return Status.VIOLATED, f"{one.name!r} did not come true in its time"
+            return Status.VIOLATED, f"{one.name!r} did not come true by its deadline"
     doubts = []
     for one, two in itertools.pairwise(firsts):
         status, because = _compare_two(one, two)

@@ -76,7 +76,7 @@ def _core(permissions: tuple[Permission, ...]) -> tuple[Permission, ...]:
 class OwnOperation:
     """A step on a node, or its undo; ``end`` is infinite before it has returned. ``boots``: one boot follows.
 
-    ``cuts_ahead``: it takes the machine down by powering it on, so it has powered it off before its begin.
+    ``cuts_ahead``: it takes the machine down by powering it on, so it has powered it off before its start.
     """
 
     key: tuple[str, str, str, bool]  # node of the entry, step, action, whether it is an undo

@@ -90,7 +90,7 @@ def _clause(expectation: Expectation, verdict: Verdict, claim: Claim, is_generic
 def _claim(expectation: Expectation, names: Names) -> Claim | None:
     if expectation.order:
         number = f"{len(expectation.order)} expectations"
-        return Claim(f"{number} came true in their order", f"{number} did not come true in their order")
+        return Claim(f"{number} came true in order", f"{number} did not come true in order")
     bound = expectation.bound
     if bound is None or not isinstance(bound.assertion, ClaimAssertion):
         return None

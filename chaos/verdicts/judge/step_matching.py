@@ -236,7 +236,7 @@ def _ends_effect(action: str, entry: Entry, record: ActionRecord) -> bool:
 def _entries_of_step(
     later: list[tuple[Entry, ActionRecord]], entry: Entry, begin: ActionRecord
 ) -> Iterator[tuple[Entry, ActionRecord]]:
-    """Entries of a step after its begin, until the same step begins again."""
+    """Entries of a step after its start, until the same step begins again."""
     for other, record in later:
         if other.type == entry.type and record.step == begin.step:
             if record.phase == ActionPhase.BEGIN:

@@ -15,7 +15,7 @@ from msgspec import structs
 from chaos.core.signal import NO_OBSERVATION, Sample, Signal, Span, Start
 from chaos.core.verdict import Status
 
-_UNPROVEN_END = 10.0  # seconds; other observers go on after the final proof, and the last entry may be one of theirs
+_UNPROVEN_END = 10.0  # seconds; other observers continue after the final proof, and the last entry may be one of theirs
 _EPSILON = 1e-6  # seconds; sums of floats
 
 
@@ -83,7 +83,7 @@ def never(signal: Signal, start: float, end: float, horizon: float) -> Answer:
 def settles(signal: Signal, start: float, deadline: float, horizon: float) -> Answer:
     """Whether the signal is true at the end of [start, deadline], or at the horizon before it.
 
-    ``at`` is the begin of the run of truth that lasts until the end.
+    ``at`` is the start of the run of truth that lasts until the end.
     """
     runs = runs_of(signal)
     known_until = min(horizon, _known_until(runs))

@@ -76,7 +76,7 @@ def test_a_report_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     with reporting(day.session):
         pass
     (line,) = day.lines.lines
-    assert line.startswith("the report of the day was not written: cannot create the directory of the game day")
+    assert line.startswith("cannot write the report of the day: cannot create the directory of the game day")
 
 
 def test_the_same_day_goes_on_in_its_directory_and_another_one_has_its_own(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_nodes_to_avoid(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"cluster": {"kubeconfig": "k"}}, "expectUID is missing"),
-        ({"cluster": None, "hosts": {}, "lab": {}}, "a lab cannot be deployed to"),
+        ({"cluster": None, "hosts": {}, "lab": {}}, "nothing can be deployed to it"),
     ],
 )
 def test_an_inventory_that_cannot_be_used(tmp_path: Path, changes: dict[str, object], message: str) -> None:
@@ -122,7 +122,7 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
 
 def test_an_absolute_path_is_refused(tmp_path: Path) -> None:
     entries = [{"experiment": str(tmp_path / "one.yaml")}]
-    with pytest.raises(UsageError, match="an absolute path means another file in a pod"):
+    with pytest.raises(UsageError, match="an absolute path refers to a different file inside the pod"):
         make(tmp_path, entries=entries)
 
 

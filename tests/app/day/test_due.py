@@ -43,7 +43,7 @@ def test_a_start_is_not_made_up_for_by_a_second_day(tmp_path: Path) -> None:
         held(approved, "2026-12-01T10:00"),
         skip(approved, ONE, "a gate", 0, at("2026-12-01T10:00")),
     ):
-        with pytest.raises(Refused, match="no start of the schedule is due; the next is at 2027-01-05T10:00"):
+        with pytest.raises(Refused, match="no scheduled start is due; the next one is at 2027-01-05T10:00"):
             refuse_unless_due(day, ended, second_tuesday)
 
 
@@ -51,7 +51,7 @@ def test_a_start_that_was_missed_is_made_up_for(tmp_path: Path) -> None:
     day = monthly(tmp_path)
     ended = held(state(day, "november", "2026-11-03T09:00"), "2026-11-03T10:00")
     refuse_unless_due(day, ended, state(day, "later", "2026-12-08T10:00"))
-    with pytest.raises(Refused, match="no start of the schedule is due"):
+    with pytest.raises(Refused, match="no scheduled start is due"):
         refuse_unless_due(day, ended, state(day, "later", "2026-11-10T10:00"))
 
 

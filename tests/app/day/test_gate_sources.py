@@ -138,7 +138,7 @@ def test_a_server_that_hangs_is_left_at_the_deadline_and_not_called_twice() -> N
         assert len(server.received) == 1
     assert first == GateResult("load is at most 5", None, "load is at most 5: no answer within 0.3s")
     assert second.holds is None
-    assert "no answer yet" in second.reason
+    assert "no response yet" in second.reason
 
 
 def test_a_body_without_an_end_is_cut_off() -> None:
@@ -150,7 +150,7 @@ def test_a_body_without_an_end_is_cut_off() -> None:
         page = check_gate(gate(kind="http", url=f"{server.url}/x", contains="ok"), sources())
     assert result.holds is None
     assert "longer than 10000000 bytes" in result.reason
-    assert (page.holds, page.reason) == (None, f"{server.url}: its answer is longer than 1000000 bytes")
+    assert (page.holds, page.reason) == (None, f"{server.url}: its response is longer than 1000000 bytes")
 
 
 def test_no_prometheus_in_the_inventory() -> None:
@@ -171,7 +171,7 @@ def test_a_secret_that_is_not_there_is_named_by_its_place(monkeypatch: pytest.Mo
         (1, True, "1"),
         (0.49, False, "0.49"),
         (-0.2, False, "-0.2"),
-        (50, None, "no part from 0 to 1"),
+        (50, None, "is not between 0 and 1"),
         ("NaN", None, "not a number"),
     ],
 )
@@ -307,7 +307,7 @@ class TestDeadlines:
         deadlines, gone = Deadlines(SystemClock()), threading.Event()
         with pytest.raises(NodefallError, match="no answer within"):
             deadlines.within(0.1, "a", lambda: gone.wait(20))
-        with pytest.raises(NodefallError, match="no answer yet"):
+        with pytest.raises(NodefallError, match="no response yet"):
             deadlines.within(5, "a", lambda: True)
         assert deadlines.within(5, "b", lambda: 7) == 7
         gone.set()

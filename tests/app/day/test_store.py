@@ -60,7 +60,7 @@ def test_others_that_never_stop() -> None:
     store = store_of(kube)
     store.update(lambda _: a_day())
     kube.before_write = lambda: kube._touch(kube.items[NAME])
-    with pytest.raises(NodefallError, match="others keep changing it"):
+    with pytest.raises(NodefallError, match="other processes keep changing it"):
         store.update(existing(lambda state: take_over(state, "other")))
 
 
@@ -121,7 +121,7 @@ def test_the_state_of_another_game_day() -> None:
     kube = ConfigMaps()
     store_of(kube).update(lambda _: a_day())
     kube.items[NAME]["data"]["state.json"] = kube.items[NAME]["data"]["state.json"].replace("weekly", "monthly")
-    with pytest.raises(Refused, match="that of weekly is of monthly"):
+    with pytest.raises(Refused, match="the state of weekly belongs to monthly"):
         store_of(kube).read()
 
 

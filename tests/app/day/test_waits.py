@@ -237,7 +237,7 @@ def test_a_run_begins_when_it_fits(tmp_path: Path, hours: Any, waited: float, re
 def test_a_run_that_never_fits_is_skipped(tmp_path: Path) -> None:
     day = Day(tmp_path, ["one"], BEGIN, window={"open": [{"from": "09:00", "to": "09:01"}]}, lasts="80s")
     assert not await_window(day.session, day.session.find(ONE))
-    assert day.session.find(ONE).reason == "no opening of the window in the next ten years is 1m20s long"
+    assert day.session.find(ONE).reason == "the window is never open for 1m20s in the next ten years"
 
 
 def answers(since: float, before: bool | None = False) -> Any:

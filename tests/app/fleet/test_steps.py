@@ -122,7 +122,7 @@ def test_a_day_that_is_over_at_once_is_said_to_be_violated_by_its_entry() -> Non
     fleet_.tick()
     assert not fleet_.tick(a=Observation(job=job("failed"), state=state(run("one", "violated"))))
     assert fleet_.words == {"a": "violated", "b": "skipped", "c": "skipped", "d": "skipped"}
-    assert "no further cluster begins: one (1) on a was violated" in fleet_.text
+    assert "no further cluster starts: one (1) on a was violated" in fleet_.text
 
 
 def test_a_fleet_that_was_resumed_is_not_halted_by_the_same_violation() -> None:
@@ -202,10 +202,10 @@ def test_a_pod_that_does_not_begin_is_given_up() -> None:
     fleet_.agents["a"].see(Observation(job=job(reason="ErrImagePull: no such image")), 61.0, has_created=True)
     assert step(fleet_.session)
     assert fleet_.wanted["a"] == "cancel"
-    assert fleet_.agents["a"].why == "its pod has not begun within 1m: ErrImagePull: no such image"
+    assert fleet_.agents["a"].why == "its pod did not start within 1m: ErrImagePull: no such image"
     fleet_.agents["a"].see(Observation(), has_created=True, given_up=fleet_.agents["a"].why)
     assert step(fleet_.session)
-    assert "a is skipped: its pod has not begun within 1m: ErrImagePull" in fleet_.text
+    assert "a is skipped: its pod did not start within 1m: ErrImagePull" in fleet_.text
 
 
 @pytest.mark.parametrize(

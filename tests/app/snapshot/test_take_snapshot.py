@@ -148,7 +148,7 @@ def test_autoscalers_webhooks_and_other_schedulers(tmp_path: Path) -> None:
     found = missing(take_snapshot(connection(kube, ALL_HOSTS), tmp_path / "s.gz"))
     assert found["1 HorizontalPodAutoscalers"] == "the lab has none: replicas stay as they are"
     assert found["mutating webhooks"] == "their number cannot be read"
-    assert found["scheduler volcano"] == "1 pods: the lab has no scheduler but default-scheduler"
+    assert found["scheduler volcano"] == "1 pods: the lab has no scheduler other than default-scheduler"
     assert not [what for what in found if "unknown fields" in what]
     objects = {line["kind"]: line["object"] for line in lines_of(tmp_path / "s.gz")}
     assert objects["horizontalpodautoscalers"]["spec"] == {

@@ -88,14 +88,14 @@ def test_a_value_that_the_machine_does_not_have_is_checked_no_more(tmp_path: Pat
 @pytest.mark.parametrize(
     ("node", "found", "error", "why"),
     [
-        ("n1", {}, Refused, "nothing that can be read there shows that it is the Node's machine"),
+        ("n1", {}, Refused, "nothing readable on it shows that it is the Node's machine"),
         ("n1", {"kubelet-user": "system:node:n1"}, Refused, "the machine is off"),
         ("n1", {name: value for name, value in NEW.items() if name != "power-identity"}, Refused, "the machine is off"),
         ("n1", NEW | {"kubelet-user": "system:node:n2"}, Refused, "client certificate on the host is that of system:n"),
         ("n1", NEW | {"machine-id": "n2" * 16}, Refused, "the Node's machine ID is "),
         ("n2", {"host-key": "a", "kubelet-user": "system:node:n2"}, UsageError, "the machine of the run is there"),
         ("n3", NEW, UsageError, "--accept-machine n3: the run has no pending undo there"),
-        ("n4", NEW, UsageError, "--accept-machine n4: nothing of its pending undo depends on a machine"),
+        ("n4", NEW, UsageError, "--accept-machine n4: no pending undo there depends on a machine"),
     ],
 )
 def test_what_cannot_be_read_is_not_accepted(

@@ -84,7 +84,7 @@ def test_an_error_names_the_present_address() -> None:
     moved = with_move(error, "n", "172.18.0.3", Machine("172.18.0.5/16"))
     assert isinstance(moved, Unreachable)
     assert moved.message == f"{error.message}; n is now at 172.18.0.5, and the inventory has 172.18.0.3"
-    assert moved.hint == "set address of the host to 172.18.0.5, or remove it: then the present address is read"
+    assert moved.hint == "set address of the host to 172.18.0.5, or remove it: nodefall then reads the current address"
 
 
 @pytest.mark.parametrize("machine", [Machine("172.18.0.3/16"), Machine("10.9.0.2/24"), Machine(None), None])

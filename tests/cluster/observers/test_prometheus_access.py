@@ -27,7 +27,7 @@ MODES: list[tuple[str, str, dict[str, Any], str]] = [
     ("bearer", "", BEARER, ""),
     ("bearer", "", {"user": "ada", **BEARER}, "answers 401"),
     ("bearer", "", {"headers": {"Authorization": {"env": "PROM_HEADER"}}}, ""),
-    ("html", "", {}, "its answer is not JSON of Prometheus: Please sign in"),
+    ("html", "", {}, "its response is not JSON of Prometheus: Please sign in"),
     ("agent", "", {}, "unavailable with Prometheus Agent"),
     ("prefix", "", {}, "answers 404: 404 page not found"),
     ("prefix", "/prometheus", {}, ""),

@@ -237,7 +237,10 @@ class TestGrafana:
         assert server.paths() == ["POST /api/annotations"] * 2
 
     def test_nonsense(self) -> None:
-        with web_server(Answer(200, b"<html>")) as server, pytest.raises(NodefallError, match="its answer is not JSON"):
+        with (
+            web_server(Answer(200, b"<html>")) as server,
+            pytest.raises(NodefallError, match="response is not JSON"),
+        ):
             Grafana(server.url, "t", [], quick()).deliver(event(EventKind.ENTRY_BEGINS))
 
 
@@ -319,7 +322,10 @@ class TestAlertmanager:
         assert server.paths() == ["GET /api/v2/silences"]
 
     def test_nonsense(self) -> None:
-        with web_server(Answer(200, b"<html>")) as server, pytest.raises(NodefallError, match="its answer is not JSON"):
+        with (
+            web_server(Answer(200, b"<html>")) as server,
+            pytest.raises(NodefallError, match="response is not JSON"),
+        ):
             Alertmanager(server.url, {"a": "b"}, "", quick(), lambda: NOW).deliver(event(EventKind.DAY_ENDS))
 
 

@@ -1,4 +1,4 @@
-"""Delays that go on, and times in which the API server or its clients stood still."""
+"""Delays that go on, and times in which the API server or its clients stalled."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_stall_is_named_only_where_it_is_long_enough(outcome: Outcome, stalled
     comparison = _compared(outcome)
     (row,) = comparison.rows
     assert comparison.stalled(row) == stalled
-    assert (f"stood still for {stalled:.0f} s before it; " in why_text(comparison, row)) == bool(stalled)
+    assert (f"stalled for {stalled:.0f} s before it; " in why_text(comparison, row)) == bool(stalled)
     assert comparison.exit_code == (1 if row.standing.is_outside else 0)
 
 

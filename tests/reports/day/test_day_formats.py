@@ -130,7 +130,7 @@ def test_the_review_has_what_was_expected_what_happened_and_what_to_do() -> None
     assert "drain was **violated**, Tue 2026-12-01 09:00:00 UTC, took 2m ([report](../../../x-drain/" in text
     assert "  - violated: pods move: one pod stayed (expected true within 40s, observed false after 40s)" in text
     assert "  - held: budget: it was seen" in text
-    assert "- [ ] violated: drain: pods move (one pod stayed): mend it, or correct the expectation (who" in text
+    assert "- [ ] violated: drain: pods move (one pod stayed): fix it, or correct the expectation (who" in text
     assert "- [ ] not run: power: it did not take place (stopped: drain (1) was violated): remove the reason" in text
 
 

@@ -93,7 +93,7 @@ def test_what_was_learned_has_violations_first() -> None:
     assert ("violated", "b on staging", "moved") in found
     assert ("violated", "d on staging", "the run as a whole") in found
     assert ("left behind", "b on staging", "a timer") in found
-    assert ("differs", "b", "its runs did not end alike") in found
+    assert ("differs", "b", "its runs ended differently") in found
     assert ("inconclusive", "a on staging", "seen") in found
     assert ("not run", "z on staging", "it did not take place") in found
     assert ("not delivered", "notifications on staging", "2 to slack") in found
@@ -122,7 +122,7 @@ def test_moments_are_in_the_order_of_time() -> None:
         (-60, "day", "its state is created: plan abababababab"),
         (0, "wait", "9m50s for the gates of a (1): gate approval: none; then gate http: 503"),
         (50, "approval", "of the day by ada (ada@laptop), plan abababababab"),
-        (51, "approval", "of the day by eve, plan cdcdcdcdcdcd, of another plan: it does not count"),
+        (51, "approval", "of the day by eve, plan cdcdcdcdcdcd, for another plan: it does not count"),
         (100, "halt", "by ada: pager"),
         (200, "resume", "by bob: it was something else"),
         (590, "gates", "held before a: no other run"),

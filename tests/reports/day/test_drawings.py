@@ -32,7 +32,7 @@ def rows(*begins: str, window: Any = WINDOW, took: float = 120.0) -> tuple[Calen
 
 
 def hours(row: CalendarRow) -> list[tuple[float, float]]:
-    """Open parts, in hours since its begin."""
+    """Open parts, in hours since its start."""
     return [(round(span.begin * row.hours, 2), round(span.end * row.hours, 2)) for span in row.open]
 
 

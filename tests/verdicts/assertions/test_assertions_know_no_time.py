@@ -23,7 +23,7 @@ _ASKS_ABOUT_MOMENTS = {
     "eviction_refused": "requests since a step, and their answers",
     "expression": "states of several resources that are put together",
     "grace_respected": "how long a pod took to end, by its node's clock",
-    "inhibitor_held": "readings around the begin of a step",
+    "inhibitor_held": "readings around the start of a step",
     "lease_fresh": "how old a renewal is",
     "metric": "readings since a moment",
     "node_rebooted": "readings of boots before and after a moment",

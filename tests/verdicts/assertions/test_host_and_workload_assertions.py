@@ -151,7 +151,7 @@ def with_lock() -> Story:
 )
 def test_inhibitor_held(what: str, story: Story, held: bool, status: Status) -> None:
     story.done(10, "poweroff", step="stop")
-    story.lines.sort(key=lambda line: (line.t, line.kind == "host"))  # a reading at 10 comes after the begin at 10
+    story.lines.sort(key=lambda line: (line.t, line.kind == "host"))  # a reading at 10 comes after the start at 10
     expectation = f"{{assert: inhibitor-held, with: {{node: victim, held: {str(held).lower()}}}, within: 5s}}"
     verdict = ask(story, expectation)
     assert verdict.status is status, f"{what}: {verdict.because}"

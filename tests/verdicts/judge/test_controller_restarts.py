@@ -14,7 +14,7 @@ from chaos.verdicts.judge.judge import judge
 from tests.kit.node_versions import node
 from tests.kit.story import HELD, INCONCLUSIVE, T0, VIOLATED, Story, experiment, plugin_registry
 
-RESTARTED = "kube-controller-manager restarted: the clocks of its controllers began again"
+RESTARTED = "kube-controller-manager restarted: its controllers restarted their timers"
 DETACHED = "{name: detached, assert: volume-attached, with: {node: victim, attached: false}, after: cut, within: 370s}"
 ATTACHED = "{name: attached, assert: volume-attached, with: {node: victim}, after: cut, always: {for: 20s}}"
 UNKNOWN = "{name: unknown, assert: node-condition, with: {node: victim, status: Unknown}, after: cut, within: 60s}"

@@ -87,7 +87,9 @@ def test_what_a_later_step_may_have_caused_decides_nothing(
     assert verdict.status is status, what
     if status is INCONCLUSIVE:
         named = "the undo of step mend" if phase == "undo" else "the step mend"
-        assert verdict.because.startswith(f"not true before {named} began, whose effect it may be from then on, 7.0 s")
+        assert verdict.because.startswith(
+            f"not true before {named} began; after that it may be an effect of that step, 7.0 s"
+        )
 
 
 def test_it_is_pending_up_to_the_later_deadline() -> None:
@@ -120,7 +122,13 @@ BASELINE = NOT_READY % "within: 5s, baseline: 3x"
         ("slow starts, too late", starting(4), 22.5, VIOLATED, "(5s, with baseline 3 x 4.0 s"),
         ("quick starts", starting(1), 14.5, HELD, "within 5s of stop (5s, with baseline 3 x 1.0 s"),
         ("quick starts, too late", starting(1), 15.5, VIOLATED, "within 5s of stop"),
-        ("no start", Story(workload="demo").pod(1, "a"), 15.5, VIOLATED, "no baseline, as no pod of the workload was"),
+        (
+            "no start",
+            Story(workload="demo").pod(1, "a"),
+            15.5,
+            VIOLATED,
+            "no baseline, because no pod of the workload was",
+        ),
         ("other namespaces", starting(4, namespace="other"), 18, VIOLATED, "no baseline"),
         ("no workload", Story().pod(1, "a", ready=False).pod(5, "a"), 18, VIOLATED, "no baseline"),
         ("Ready after the first step", starting(10), 18, VIOLATED, "no baseline"),

@@ -42,7 +42,7 @@ def cordon(cordoned: float | None, tainted: float = 90, proofs: tuple[float, ...
         ("in time, wherever", TAINTED, cordon(22, 24, (21.5,)), HELD),
         ("too late, wherever", TAINTED, cordon(22, 28, (21.5,)), VIOLATED),
         ("in time only if it took effect late", TAINTED, cordon(22, 26.8, (21.5,)), INCONCLUSIVE),
-        ("much too late for its begin", TAINTED, cordon(22, 26, (21.5,)), HELD),
+        ("much too late for its start", TAINTED, cordon(22, 26, (21.5,)), HELD),
         ("an effect that was not seen", TAINTED, cordon(None, 18), INCONCLUSIVE),
         ("in time wherever in the request", TAINTED, cordon(None, 14), HELD),
         ("too late even for the answer", TAINTED, cordon(None, 31), VIOLATED),

@@ -123,7 +123,7 @@ def test_end_of_the_timeline(end: float, live: bool, status: Status) -> None:
     "within", ["5s", "pod.terminationGracePeriodSeconds + 3s"], ids=["one deadline", "one for each pod"]
 )
 def test_what_must_last_is_pending_until_it_has(within: str, end: float, status: Status) -> None:
-    """The deadline is that of its begin; what decides is the end of the time that it must last."""
+    """The deadline is that of its start; what decides is the end of the time that it must last."""
     if within == "5s":
         story, expectation = changes((0, "True"), (12, "False")), NOT_READY % "within: 5s, for: 3m"
     else:
@@ -191,7 +191,7 @@ ORDER = """[
         ("one after the other", changes((0, "True"), (12, "False")).node(15, "n2", "False"), 60, HELD, "in this order"),
         ("a tie", changes((0, "True"), (12, "False")).node(12, "n2", "False"), 60, HELD, "in this order"),
         ("reversed", changes((0, "True"), (15, "False")).node(12, "n2", "False"), 60, VIOLATED, "3.0 s before 'a'"),
-        ("one never", changes((0, "True"), (15, "False")), 60, VIOLATED, "'b' did not come true in its time"),
+        ("one never", changes((0, "True"), (15, "False")), 60, VIOLATED, "'b' did not come true by its deadline"),
         ("one not yet", changes((0, "True"), (15, "False")), 20, INCONCLUSIVE, "ends before the deadline of 'b'"),
         (
             "blind over both",

@@ -82,7 +82,7 @@ def recordings(draw: st.DrawFn) -> Recorded:
 def _add_blind(
     recorded: Recorded, start: float, end: float, listing: float, is_begin: bool, is_cut: bool
 ) -> list[Proof]:
-    """A blind window that ends with a list, which takes ``listing`` seconds and is of its begin, or of its end.
+    """A blind window that ends with a list, which takes ``listing`` seconds and is of its start, or of its end.
 
     Of each node it has the last version; if the watch ``is_cut`` from the start of the window on, others are lost.
     Returns what the list proves.

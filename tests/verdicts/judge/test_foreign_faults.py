@@ -129,7 +129,7 @@ OTHERS: list[tuple[str, Made, list[str]]] = [
         lambda: node(started(), 30, ready="False", message="node is shutting down"),
         [f"n2 is being shut down{UNKNOWN}"],
     ),
-    ("silence", lambda: node(started(), 61, ready="Unknown"), [f"n2 does not report any more{UNKNOWN}"]),
+    ("silence", lambda: node(started(), 61, ready="Unknown"), [f"n2 no longer reports{UNKNOWN}"]),
     (
         "upgrade",
         lambda: node(node(started(), 30, kubeletVersion="v1.35.1"), 40, kubeletVersion="v1.36.2"),

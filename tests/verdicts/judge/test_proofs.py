@@ -75,7 +75,7 @@ def test_restart_before_a_shutdown_is_proven_by_the_exit_code(pid: int, at: floa
 def test_restart_that_completes_a_shutdown_is_proven_by_its_begin(
     evidence: dict[str, float], machine: str, expected: ProofStatus
 ) -> None:
-    """The restart releases the inhibitor lock, so the shutdown continues; the host reports only the begin."""
+    """The restart releases the inhibitor lock, so the shutdown continues; the host reports only the start."""
     story = with_facts(("kubelet-process", {"pid": 7})).act(10, "kubelet-restart", "begin")
     story.act(10.9, "kubelet-restart", "returned", delivery="lost", evidence=evidence).host(13, "machine", machine)
     (step,) = step_results(story, ("do", "kubelet-restart"))

@@ -248,7 +248,7 @@ class ViewLoop:
 
 
 class TerminalSignals:
-    """Calls ``suspend`` before Ctrl-Z stops or Ctrl-\\ ends the process, and ``resume`` when it goes on.
+    """Calls ``suspend`` before Ctrl-Z stops or Ctrl-\\ ends the process, and ``resume`` when it continues.
 
     Changes nothing outside the main thread. A signal that is ignored or handled by others stays so.
     """
@@ -278,5 +278,5 @@ class TerminalSignals:
         finally:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            signal.signal(number, self._handle)  # it was stopped, and goes on
+            signal.signal(number, self._handle)  # it was stopped, and continues
             self._resume()

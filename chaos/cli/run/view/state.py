@@ -270,7 +270,7 @@ class ViewState:
         self._news += len(lines)
 
     def toggle_pause(self) -> None:
-        """Let the events stand still, or go on with the last ones."""
+        """Let the events stand still, or continue with the last ones."""
         self._frozen = tuple(self.events) if self._frozen is None else None
         self._news = 0
 

@@ -107,7 +107,7 @@ def _workers(contents: Contents) -> list[str]:
 
 
 NODES = ChangeKind(
-    "nodes", "-N or +N[:NODE]", "fewer workers, or more that are as NODE (default: the last one)", _parse_nodes
+    "nodes", "-N or +N[:NODE]", "fewer workers, or more workers like NODE (default: the last one)", _parse_nodes
 )
 
 

@@ -63,7 +63,7 @@ def coredns(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check("stateful-grace", "no StatefulSet's pod on the node has terminationGracePeriodSeconds 0")
 def stateful_grace(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """A pod without a grace period is removed from the API at once, while it may still run on an unreachable node.
+    """A pod without a grace period is removed from the API immediately, while it may still run on an unreachable node.
 
     Then two pods of that name run (CheckGracefulDelete in pkg/registry/core/pod/strategy.go).
     """

@@ -184,7 +184,7 @@ REBOOT = windows_form(
 def _check_scheduled(timeline: Timeline, step: StepRun) -> ProofResult:
     """Proven by a reading that has the step's own shutdown pending; another's proves nothing.
 
-    Nor does a machine that went off or booted: somebody else may have shut it down.
+    Nor does a machine that went off or booted: someone else may have shut it down.
     """
     own = _own_comment(timeline, step)
     for reading in readings_after(timeline, step, "scheduled-shutdown"):

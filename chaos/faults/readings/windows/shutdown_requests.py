@@ -1,8 +1,8 @@
-"""Shutdown that somebody has requested, and that is neither aborted nor over.
+"""Shutdown that someone has requested, and that is neither aborted nor over.
 
 Windows has no query for it. Its trace in the System log is User32 1074, without a later 1075 (aborted) or
 Kernel-General 12 (started). The record does not show whether the countdown still runs; its texts are translated, its
-comment is not. A later request does not replace one that is pending: Windows refuses it, or goes down at once.
+comment is not. A later request does not replace one that is pending: Windows refuses it, or goes down immediately.
 """
 
 from __future__ import annotations

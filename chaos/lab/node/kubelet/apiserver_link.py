@@ -142,7 +142,7 @@ class ApiServerLink:
 
     @property
     def is_up(self) -> bool:
-        """Whether requests are sent at once."""
+        """Whether requests are sent immediately."""
         return self._family is not None and not self._is_stalled
 
     @property
@@ -190,7 +190,7 @@ class ApiServerLink:
         """Seconds until the API server writes the request, inf while its etcd has no majority.
 
         A request that is sent between the loss of a leader and the next election is lost: the member that received it
-        has forwarded it to the last leader. The heartbeat client gives up after 10 s, and sends it again at once.
+        has forwarded it to the last leader. The heartbeat client gives up after 10 s, and sends it again immediately.
         """
         when = self._network.server_ready_at() if self._network.server_ready_at else self._sim.now
         wait = math.inf if when is None else when - self._sim.now

@@ -146,7 +146,7 @@ class Kubelet:
         self._machine.notify()
 
     def thaw(self) -> None:
-        """Send SIGCONT: deferred work runs at once. Raises RuntimeError without a process."""
+        """Send SIGCONT: deferred work runs immediately. Raises RuntimeError without a process."""
         self._require_process().thaw()
         self._machine.notify()
 

@@ -276,7 +276,7 @@ class ShutdownManager(GracefulShutdown):
         """Take a lock, then close the number of the former one (acquireInhibitLock). Raises LogindError.
 
         That number is free after a shutdown, because the lock was released when the pods had ended. So the new lock
-        gets the same number, and is closed at once, unless another file has been given the number in between: then
+        gets the same number, and is closed immediately, unless another file has been given the number in between: then
         that file is closed. Facts 2 and 18.
         """
         descriptors, former = self._process.descriptors, self._lock_number

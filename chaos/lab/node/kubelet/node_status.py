@@ -16,7 +16,7 @@ _JITTER = 0.04
 
 
 class _Inputs(NamedTuple):
-    """All that a status is made from, but for the time. ``machine``: of which few values ever change."""
+    """All that a status is made from, except for the time. ``machine``: of which few values ever change."""
 
     errors: list[str]
     short_resources: list[str]
@@ -45,7 +45,7 @@ class NodeStatusReporter:
         self._runtime_seen_at = process.sim.now
         self._checks_runtime = True
         self._give_up_timer: Timer | None = None
-        self._unchanged_node: Object | None = None  # whose status equals one of these inputs, but for heartbeats
+        self._unchanged_node: Object | None = None  # whose status equals one of these inputs, except for heartbeats
         self._unchanged_inputs: _Inputs | None = None
         self._ready_at = 0.0
         self._is_starting = False  # the first status after a reboot is not ready

@@ -32,7 +32,7 @@ class PodWorkers:
         self._is_synced = False
 
     def start(self) -> None:
-        """Start static pods at once, other pods with the first list of the API server."""
+        """Start static pods immediately, other pods with the first list of the API server."""
         self._runtime.finish_lost_containers(self._process.start_time)
         self._manifests.begin()
         self._process.link.send("list", self._list)

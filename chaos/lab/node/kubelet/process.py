@@ -200,7 +200,7 @@ class MachineView(Protocol):
 
     @property
     def kubelet_may_start(self) -> bool:
-        """Whether a kubelet that starts goes on to run."""
+        """Whether a kubelet that starts keeps running."""
 
     def notify(self) -> None:
         """Report that the kubelet's process has started, stopped, or ended."""

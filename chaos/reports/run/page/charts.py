@@ -1,4 +1,4 @@
-"""Charts beside the lanes: counts over time, with their bounds."""
+"""Charts next to the lanes: counts over time, with their bounds."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Chart:
 def charts(timeline: Timeline, since: float, limits: Sequence[ValueLimit] = ()) -> list[Chart]:
     """Ready nodes, probes, and the workloads, Services and queries whose values changed; at most 24.
 
-    ``since``, in epoch seconds: losses before it do not count for the order. ``limits``: of expectations;
-    those of a latency and of the value of a query are bounds, others limit what no chart shows.
+    ``since``, in epoch seconds: losses before it do not count for the order. ``limits``: of expectations; limits of a
+    latency and of the value of a query are drawn as bounds, the others belong to no chart.
     """
     found = [
         *_ready_nodes(timeline),

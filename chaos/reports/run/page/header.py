@@ -62,7 +62,7 @@ def _decisive(result: RunResult) -> list[tuple[str, str]]:
         return _facts("Step", on_node(step.step, step.node), "a proven effect", f"{step.proof_status}: {step.because}")
     if result.foreign_faults and result.status is Status.INCONCLUSIVE and not aborted_by(result):
         fault = result.foreign_faults[0]
-        return _facts("Foreign fault", f"on {fault.node}", "no change of a node by anyone else", fault.text)
+        return _facts("Foreign fault", f"on {fault.node}", "no one else changed a node", fault.text)
     if row is None:
         return []
     verdict = row.verdict

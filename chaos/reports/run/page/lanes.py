@@ -193,7 +193,7 @@ def _is_replaced(lane: Lane) -> bool:
 
 
 def own_namespace(meta: Mapping[str, Any], lanes: Sequence[Lane]) -> str:
-    """Namespace to leave out: that of the run's workload; else that of most pods that changed; "" without any."""
+    """Namespace to leave out: that of the run's workload; otherwise that of most pods that changed; "" without any."""
     named = meta.get("workload")
     if isinstance(named, str) and named:
         return named

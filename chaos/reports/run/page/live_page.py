@@ -1,4 +1,4 @@
-"""The data of a page of a run that goes on: whole once, then what has changed.
+"""The data of a page of a run in progress: whole once, then what has changed.
 
 A message is one JSON object; ``live.js`` makes of all of them together what
 :func:`chaos.reports.run.page.page_data.page_data` would return. Times and *S* are as there, but texts are in place::

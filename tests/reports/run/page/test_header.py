@@ -65,7 +65,7 @@ FOREIGN = ForeignFault("n2", "cordon", "n2 was cordoned by kubectl", "kubectl", 
         ),
         (
             result(Status.INCONCLUSIVE, proof=ProofStatus.UNPROVEN, foreign_faults=(FOREIGN,)),
-            "Foreign fault on n2 Expected no change of a node by anyone else Observed n2 was cordoned by kubectl",
+            "Foreign fault on n2 Expected no one else changed a node Observed n2 was cordoned by kubectl",
         ),
         # A violated expectation stands whatever else happened.
         (
