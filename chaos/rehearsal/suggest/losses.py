@@ -157,10 +157,11 @@ def _loss(
 def _of_run(sample: Sample, workload: Workload, event: Event, victim: Victim) -> tuple[float, bool, int, float, bool]:
     """Seconds without a serving pod, whether to the end, pods without room, for how long, and whether pods stayed.
 
-    That pods wait until a zone is back is no loss: topology spread makes them wait, and the others serve.
+    Pods that wait until a zone is back are no loss, as topology spread may make them wait and the others serve; nor are
+    pods that are still in a zone after a drain of all its nodes at once, for which its timeout may be too short.
     """
     key, name = (workload.kind, workload.name), workload.name
-    is_left = event is Event.DRAIN and key in sample.unevicted
+    is_left = event is Event.DRAIN and not victim.is_zone and key in sample.unevicted
     gone, lasts = next(
         ((each.none, each.lasts) for each in sample.outages if (each.kind, each.name) == key), (0.0, False)
     )

@@ -73,6 +73,12 @@ def test_a_loss_has_the_band_of_its_rehearsals() -> None:
     assert loss.what == "no serving pod for 4s (2s to 9s), its pods cannot be evicted, so the drain does not complete"
 
 
+def test_pods_that_a_drain_of_a_whole_zone_leaves_are_no_loss() -> None:
+    rehearsed = Rehearsed()
+    rehearsed.add(Event.DRAIN, Victim("a", ("w1",), is_zone=True), sample(1, 0.0, unevicted=True))
+    assert one_loss(model(), rehearsed).unevicted == 0
+
+
 def test_refused_rehearsals_are_no_evidence() -> None:
     rehearsed = Rehearsed()
     rehearsed.add(Event.DRAIN, Victim("w1", ("w1",)), Sample(1, "w1", None, refused="no power control"))
