@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     _compile(CONSTRAINTS, ["pyproject.toml", "--extra", "dev", "--no-header", *arguments])
     hashed = ["--generate-hashes", "--constraint", CONSTRAINTS, *arguments]
     _compile(CI, ["pyproject.toml", "-", "--extra", "dev", *hashed], build_requirements())
-    _compile(RUNTIME, ["pyproject.toml", "--extra", "cel", *hashed])
+    _compile(RUNTIME, ["pyproject.toml", *hashed])
     _compile(TOOLS, [".ci/tools.in", *hashed])
     return 0
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -13,11 +13,11 @@ from chaos.app.undo.pending import with_pending_undo
 from chaos.app.wiring.lock import held_lock
 from chaos.cluster.cluster_state import cluster_view, missing_permissions
 from chaos.core.cluster_view import ClusterView
-from chaos.core.errors import BadInput, NodefallError, Refused, UsageError
+from chaos.core.errors import NodefallError, Refused, UsageError
 from chaos.core.labels import RUN_LABEL
 from chaos.core.permission import Permission
 from chaos.engine.connection import ClusterConnection, lock_namespace
-from chaos.engine.load import LoadedExperiment, load, required_permissions
+from chaos.engine.load import LoadedExperiment, required_permissions
 from chaos.engine.local_identity import own_node
 from chaos.engine.observations import ClusterObservations, ExperimentNeeds
 from chaos.engine.observers import source_checks
@@ -27,7 +27,6 @@ from chaos.engine.preflight.collect import CHECKS, PreflightCase, collect
 from chaos.engine.preflight.findings import CLUSTER, Finding, overall_exit, run_checks
 
 VERSION = 1
-LOAD = "load"  # the check of findings about files
 _EMPTY_VIEW = ClusterView("", {})
 
 
@@ -56,25 +55,12 @@ class DoctorRequest:
     """``bundled``: the experiments are those of the distribution, not of the user.
 
     ``reports``: runs below it may have a pending undo. ``on_host_inspected`` is called with the name of each host.
-    ``unloadable``: why other bundled experiments cannot be loaded on this machine, by name.
     """
 
     connection: ClusterConnection
     reports: Path = Path("reports")
     bundled: bool = False
     on_host_inspected: Callable[[str], object] = lambda _: None
-    unloadable: Mapping[str, str] = field(default_factory=dict)
-
-
-def load_bundled(paths: Iterable[Path]) -> tuple[list[LoadedExperiment], dict[str, str]]:
-    """The experiments that can be loaded, and by name why others cannot, as those that need an extra."""
-    loaded, unloadable = [], {}
-    for path in paths:
-        try:
-            loaded.append(load(path))
-        except BadInput as error:
-            unloadable[path.stem] = error.problems[0].message
-    return loaded, unloadable
 
 
 def check_names(loaded: Sequence[LoadedExperiment]) -> None:
@@ -92,7 +78,7 @@ def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Repo
     cases = [_case(each, permissions, view, request) for each, permissions in zip(loaded, missing, strict=True)]
     data = collect(cases, connection, view, on_host_inspected=request.on_host_inspected)
     observations = with_pending_undo(_with_lock(data.observations, connection), connection, request.reports)
-    found = run_checks(CHECKS, observations, bundled=request.bundled) + _load_notes(request.unloadable)
+    found = run_checks(CHECKS, observations, bundled=request.bundled)
     runnable = {needs.name: _runnable_nodes(needs, found) for needs in observations.experiments}
     cluster = connection.inventory.cluster
     return Report(
@@ -103,24 +89,10 @@ def diagnose(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> Repo
         simulated=bool(cluster and cluster.simulated),
         hosts=tuple(sorted(observations.hosts)),
         possible={name: nodes for name, nodes in runnable.items() if nodes is not None},
-        impossible=(*(name for name, nodes in runnable.items() if nodes is None), *request.unloadable),
+        impossible=tuple(name for name, nodes in runnable.items() if nodes is None),
         findings=tuple(found),
         exit_code=int(overall_exit(found, observations.experiments)),
     )
-
-
-def _load_notes(unloadable: Mapping[str, str]) -> list[Finding]:
-    """One note for all experiments that cannot be loaded for the same reason."""
-    return [
-        Finding(
-            LOAD,
-            Severity.NOTE,
-            CLUSTER,
-            f"not loaded on this machine: {reason}",
-            experiments=tuple(name for name, why in unloadable.items() if why == reason),
-        )
-        for reason in dict.fromkeys(unloadable.values())
-    ]
 
 
 def _missing_permissions(loaded: Sequence[LoadedExperiment], request: DoctorRequest) -> list[tuple[Permission, ...]]:

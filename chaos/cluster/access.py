@@ -9,6 +9,7 @@ import base64
 import binascii
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,7 @@ def _server(where: str, text: str) -> str:
         raise bad_input(
             where, "the cluster's server has credentials in its URL", "give username and password to the user"
         )
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+    return f"{parts.scheme}://{parts.netloc}{re.sub('/+', '/', parts.path).rstrip('/')}"
 
 
 def _without_query(url: str) -> str:

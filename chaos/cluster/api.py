@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from chaos.cluster.connections import limit_rest
 from chaos.cluster.credentials import Headers
 from chaos.cluster.errors import RESET, KubeRejected, KubeUnreachable, from_exception
 from chaos.cluster.exec_stream import ExecStream
@@ -72,18 +73,16 @@ def read_body(response: Any, url: str, timeout: float) -> bytes:
     """Read the whole body within ``timeout`` wall seconds. Raises KubeUnreachable, KubeRejected."""
     from urllib3.exceptions import HTTPError
 
-    deadline = time.monotonic() + timeout
+    limit_rest(response, timeout)
     body = bytearray()
     try:
         for chunk in response.stream(CHUNK_BYTES):
             body += chunk
-            if time.monotonic() > deadline:
-                raise TimeoutError
             if len(body) > _MAX_BODY_BYTES:
                 response.close()
                 message = f"{_origin(url)}: the response is longer than {_MAX_BODY_BYTES >> 20} MiB"
                 raise KubeRejected(response.status, message)
-    except (HTTPError, OSError) as error:
+    except (HTTPError, OSError, ValueError) as error:  # ValueError: a chunk of a negative size
         response.close()
         raise from_exception(error, _origin(url)) from error
     response.release_conn()

@@ -16,6 +16,7 @@ import msgspec
 
 from chaos.cluster.access import Access, Pem, load_access
 from chaos.cluster.api import Timeouts, WatchStream, exchange, read_body, send, with_field_manager
+from chaos.cluster.connections import limit_rest
 from chaos.cluster.credentials import Credentials, Headers, Identity
 from chaos.cluster.errors import OTHER, RESET, TLS, KubeRejected, KubeUnreachable, from_response
 from chaos.cluster.exec_stream import ExecStream, exec_path, open_exec
@@ -244,6 +245,7 @@ class ApiClient:
             if status == 401:
                 self._renew(identity)  # for the next attempt
             raise from_response(Response(status, body, {}), f"watch of {path}")
+        limit_rest(response, None)
         sock = getattr(response.connection, "sock", None)
         if sock is not None:
             sock.settimeout(_WATCH_IDLE_TIMEOUT)
@@ -287,5 +289,5 @@ def _date(response: Response) -> float | None:
     text = {key.lower(): value for key, value in response.headers.items()}.get("date", "")
     try:
         return parsedate_to_datetime(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

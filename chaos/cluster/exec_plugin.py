@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -22,8 +21,11 @@ from chaos.cluster.access import Access
 from chaos.cluster.errors import OTHER, KubeUnreachable
 from chaos.cluster.go_yaml import load_yaml
 from chaos.cluster.kubeconfig import ExecEntry
+from chaos.cluster.kubeconfig_checks import has_control_character
+from chaos.cluster.watch_codec import DECODE_ERRORS
 from chaos.core.clock.system import wall_time
 from chaos.core.errors import BadInput, NodefallError
+from chaos.core.programs import TooMuchOutput, run_bounded
 from chaos.core.redaction import register_secret
 from chaos.core.text import printable
 from chaos.core.trusted_files import refuse_untrusted_command
@@ -107,28 +109,27 @@ class ExecPlugin:
         environment["KUBERNETES_EXEC_INFO"] = msgspec.json.encode(self._info(is_interactive)).decode()
         program = self._program(argv)
         try:
-            process = subprocess.Popen(
+            done = run_bounded(
                 argv,
-                executable=program,
+                _TIMEOUT,
+                _MAX_OUTPUT,
                 env=environment,
-                stdin=None if is_interactive else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=None if is_interactive else subprocess.PIPE,
-                start_new_session=not is_interactive,
+                executable=program,
+                has_terminal=is_interactive,
+                has_own_session=not is_interactive,
             )
         except FileNotFoundError as error:
             raise self._failed("there is no such program", self._entry.install_hint) from error
         except OSError as error:
             raise self._failed(f"it cannot be started: {error.strerror}") from error
-        try:
-            output, complaint = process.communicate(timeout=_TIMEOUT)
+        except TooMuchOutput as error:
+            raise self._failed(str(error)) from error
         except subprocess.TimeoutExpired as error:
-            _kill(process, is_group=not is_interactive)
             raise self._failed(f"it has not ended after {_TIMEOUT:.0f} s") from error
-        if process.returncode:
-            said = printable((complaint or b"").decode("utf-8", "replace").strip(), _QUOTED)
-            raise self._failed(f"it ended with exit code {process.returncode}" + (f": {said}" if said else ""))
-        return output
+        if done.returncode:
+            said = printable(done.stderr.decode("utf-8", "replace").strip(), _QUOTED)
+            raise self._failed(f"it ended with exit code {done.returncode}" + (f": {said}" if said else ""))
+        return done.stdout
 
     def _program(self, argv: list[str]) -> str:
         """Its path, by the PATH of this process and not that of the plug-in's env. Raises KubeUnreachable."""
@@ -170,11 +171,11 @@ class ExecPlugin:
 
     def _decode(self, output: bytes) -> PluginCredentials:
         """The credentials in what the program has printed. Raises KubeUnreachable."""
-        if len(output) > _MAX_OUTPUT:
-            raise self._failed(f"it printed more than {_MAX_OUTPUT >> 20} MiB")
         try:
-            answer = msgspec.convert(load_yaml("", output), _ExecCredential)
-        except (BadInput, msgspec.ValidationError) as error:
+            is_json = output.lstrip().startswith(b"{")
+            document = msgspec.json.decode(output) if is_json else load_yaml("", output)
+            answer = msgspec.convert(document, _ExecCredential)
+        except (BadInput, *DECODE_ERRORS) as error:
             raise self._failed("its output is not an ExecCredential") from error
         if answer.kind != "ExecCredential" or answer.api_version != self._entry.api_version:
             printed = printable(f"{answer.kind or 'no kind'} of {answer.api_version or 'no apiVersion'}", _QUOTED)
@@ -188,7 +189,7 @@ class ExecPlugin:
             register_secret(secret)
         if bool(certificate) != bool(key) or not (token or key):
             raise self._failed("it printed neither a token nor a certificate with its key")
-        if not token.isprintable():
+        if has_control_character(token):
             raise self._failed("the token that it printed has a control character")
         expires = status.expiration_timestamp
         if expires is not None and expires.tzinfo is None:
@@ -198,14 +199,3 @@ class ExecPlugin:
     def _failed(self, why: str, hint: str = "") -> KubeUnreachable:
         message = f"the kubeconfig's exec plug-in {printable(self._entry.command)} gives no credentials: {why}"
         return KubeUnreachable(OTHER, message, hint=printable(hint) if hint else "")
-
-
-def _kill(process: subprocess.Popen[bytes], *, is_group: bool) -> None:
-    try:
-        if is_group:
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except ProcessLookupError:
-        pass
-    process.wait()

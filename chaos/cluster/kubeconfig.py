@@ -22,7 +22,6 @@ from chaos.core.trusted_files import read_trusted
 _Entry = TypeVar("_Entry")
 _MAPS = ("clusters", "users", "contexts", "unknown")
 _PATHS_OF_USER = ("client_certificate", "client_key", "token_file")
-_IGNORED = ("kind", "apiVersion", "preferences", "extensions")
 _MAX_BYTES = 16 << 20  # of a file
 
 
@@ -114,6 +113,8 @@ class _File(Struct, rename="kebab"):
     users: list[_NamedUser] = []
     contexts: list[_NamedContext] = []
     current_context: str = ""
+    preferences: dict[str, Any] = {}
+    extensions: list[dict[str, Any]] = []
 
 
 class Kubeconfig(Struct, frozen=True):
@@ -248,7 +249,7 @@ def _unknown_keys(where: str, document: Mapping[str, Any]) -> dict[tuple[str, st
     """The keys that neither nodefall nor kubectl reads, by kind and name of the entry; ("", its path) for the file
     itself.
     """
-    unknown = {("", where): [_describe(key, _File) for key in document if key not in (*_known(_File), *_IGNORED)]}
+    unknown = {("", where): [_describe(key, _File) for key in document if key not in _known(_File)]}
     for kind, plural, type_ in (("cluster", "clusters", ClusterEntry), ("user", "users", UserEntry)):
         for named in document.get(plural, []):
             entry = named.get(kind, {})

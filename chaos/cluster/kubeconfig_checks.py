@@ -45,6 +45,11 @@ def _cluster_problems(name: str, cluster: ClusterEntry) -> Iterator[tuple[str, s
         yield f"the tls-server-name of the cluster {name!r} is not the name of a host", ""
 
 
+def has_control_character(text: str) -> bool:
+    """Whether no header may have it."""
+    return _UNPRINTABLE.search(text) is not None
+
+
 def _is_host(name: str) -> bool:
     try:
         name.encode("idna")
@@ -61,7 +66,7 @@ def _trust_problems(name: str, cluster: ClusterEntry) -> Iterator[tuple[str, str
 def _token_problems(name: str, user: UserEntry) -> Iterator[tuple[str, str]]:
     if user.token_file and (user.username or user.password):
         yield f"the user {name!r} has both tokenFile and username", "remove one of them"
-    if _UNPRINTABLE.search(user.token):
+    if has_control_character(user.token):
         hint = "write it without a line break: in YAML with |- instead of |"
         yield f"the token of the user {name!r} has a control character", hint
 

@@ -4,26 +4,27 @@
 from __future__ import annotations
 
 import base64
-import logging
 import os
+import re
 import socket
 import ssl
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from chaos.cluster.access import Access, Pem
+from chaos.cluster.connections import end_in_time
 from chaos.cluster.credentials import Identity
 from chaos.cluster.proxies import Proxy
 from chaos.cluster.tls_in_tls import TlsInTls
 from chaos.core.errors import BadInput, NodefallError, bad_input
 
-_log = logging.getLogger(__name__)
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _FILES_PERIOD = 1.0  # wall seconds between looks at whether the files have changed
 _POOL_SIZE = 32  # connections, for watches, scrapes and writes together
 _SERVERS = 256  # of which connections are kept: kubelets
@@ -36,46 +37,6 @@ class Pool(Struct, frozen=True):
 
     manager: Any
     proxy: Proxy | None = None
-
-
-_ADDRESSES: dict[str, str] = {}  # the last one of each name that was connected to
-
-
-def _remembering(manager: Any) -> Any:
-    """``manager``, whose connections use the last address of a name that cannot be resolved any more.
-
-    DNS may die with a fault, and undoing that needs the API server, whose certificate has the name.
-    """
-    manager.pool_classes_by_scheme = {
-        scheme: type(pool.__name__, (pool,), {"ConnectionCls": _remembering_class(pool.ConnectionCls)})
-        for scheme, pool in manager.pool_classes_by_scheme.items()
-    }
-    return manager
-
-
-def _remembering_class(base: Any) -> Any:
-    from urllib3.exceptions import NameResolutionError
-
-    class Remembering(base):  # type: ignore[misc]  # of a class that is imported late
-        _dns_host: str
-
-        def _new_conn(self) -> socket.socket:
-            name = self._dns_host
-            try:
-                found: socket.socket = super()._new_conn()
-            except NameResolutionError:
-                if name not in _ADDRESSES:
-                    raise
-                _log.debug("%s cannot be resolved: its last address %s is used", name, _ADDRESSES[name])
-                self._dns_host = _ADDRESSES[name]
-                try:
-                    return super()._new_conn()  # type: ignore[no-any-return]
-                finally:
-                    self._dns_host = name
-            _ADDRESSES[name] = found.getpeername()[0]
-            return found
-
-    return Remembering
 
 
 class Pools:
@@ -132,19 +93,19 @@ def api_pool(access: Access, identity: Identity) -> Pool:
         options["assert_hostname"] = False
     proxy = access.proxy
     if proxy is None:
-        return Pool(_remembering(_official_manager(access, options)))
+        return Pool(end_in_time(_official_manager(access, options), remembers=True))
     if proxy.scheme.startswith("socks"):
         from urllib3.contrib.socks import SOCKSProxyManager
 
         # Go leaves the resolving of names to the proxy, for both schemes.
         url = f"socks5h{proxy.address.removeprefix(proxy.scheme)}"
         socks = SOCKSProxyManager(url, proxy.user or None, proxy.password or None, **options)
-        return Pool(_remembering(socks), proxy)
+        return Pool(end_in_time(socks, remembers=True), proxy)
     login = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
     headers = {"Proxy-Authorization": f"Basic {login}"} if proxy.user or proxy.password else None
     trust = _context(access, access.ca, None, verifies=access.verifies, with_system=True)
     manager = ProxyManager(proxy.address, proxy_headers=headers, proxy_ssl_context=trust, **options)
-    return Pool(_remembering(manager), proxy)
+    return Pool(end_in_time(manager, remembers=True), proxy)
 
 
 def _official_manager(access: Access, options: dict[str, Any]) -> Any:
@@ -164,7 +125,8 @@ def direct_pool(access: Access, identity: Identity, ca: Pem, **options: Any) -> 
     from urllib3 import PoolManager
 
     context = _context(access, ca or access.ca, identity, verifies=True)
-    return Pool(PoolManager(num_pools=_SERVERS, maxsize=2, ssl_context=context, **options))
+    manager = PoolManager(num_pools=_SERVERS, maxsize=2, ssl_context=context, **options)
+    return Pool(end_in_time(manager, remembers=False))
 
 
 def open_socket(pool: Pool, url: str, timeout: float) -> Any:
@@ -204,7 +166,7 @@ def _context(
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if ca:
         try:
-            context.load_verify_locations(cadata=ca.read().decode("ascii", "ignore"))
+            _trust(context, ca.read().decode("ascii", "ignore"))
         except BadInput:  # others may write the file
             raise
         except (OSError, ValueError, NodefallError) as error:  # ssl.SSLError is an OSError
@@ -214,6 +176,15 @@ def _context(
     if identity and identity.certificate:
         _load_certificate(context, access, identity)
     return context
+
+
+def _trust(context: ssl.SSLContext, bundle: str) -> None:
+    """Like crypto/tls, every certificate that can be read; others are left out. Raises ValueError for none."""
+    for certificate in _CERTIFICATE.findall(bundle):
+        with suppress(ssl.SSLError):
+            context.load_verify_locations(cadata=certificate)
+    if not context.cert_store_stats()["x509"]:
+        raise ValueError
 
 
 def _load_certificate(context: ssl.SSLContext, access: Access, identity: Identity) -> None:

@@ -99,9 +99,10 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def _ip(text: str) -> _Address | None:
     try:
-        return ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _matches(entry: str, host: str, port: str, address: _Address | None) -> bool:
@@ -121,5 +122,7 @@ def _matches(entry: str, host: str, port: str, address: _Address | None) -> bool
         return False
     if (excluded := _ip(name)) is not None:
         return excluded == address
-    domain = name.removeprefix("*")
+    if address is not None:
+        return False
+    domain = name[1:] if name.startswith("*.") else name
     return host.endswith(domain) if domain.startswith(".") else host == domain or host.endswith(f".{domain}")

@@ -37,6 +37,8 @@ _WORDS: dict[str, tuple[Any, str]] = {
 
 def fact_text(fact: str, value: Any) -> str:
     """``the node is Ready``, or for most facts ``NAME is VALUE``."""
+    if fact.startswith(NAMESPACE) and value == "there":
+        return f"{fact} still exists"
     if fact == PseudoFact.MACHINE:
         return f"the machine is {value}"
     expected, words = _WORDS.get(fact, (None, ""))

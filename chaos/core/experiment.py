@@ -45,14 +45,10 @@ class Workload(Model):
 class Until(Model):
     """End of a never or always: the start of a step, or a duration after the anchor."""
 
+    ONE_OF = ("until", "for")
+
     until: str | None = Field(None, description="The period ends when this step begins.")
     for_: BoundText | None = Field(None, alias="for", description="The length of the period, counted from `after`.")
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.until is None) == (self.for_ is None):
-            raise ValueError("give exactly one of until or for")
-        return self
 
 
 class KnownDeviation(Model):
@@ -75,6 +71,8 @@ def _always_kind(value: Any) -> str:
 
 class Expectation(Model):
     """One assertion with temporal operators, or an order of other expectations."""
+
+    ONE_OF = ("assert", "order")
 
     name: str | None = Field(
         None, description="A sentence for reports. By default, nodefall writes one from the assertion."
@@ -116,8 +114,6 @@ class Expectation(Model):
 
     @model_validator(mode="after")
     def _shape(self) -> Self:
-        if (self.assert_ is None) == (self.order is None):
-            raise ValueError("give exactly one of assert or order")
         operators = [w for w in OPERATORS if getattr(self, w) is not None]
         if len(operators) > 1:
             raise ValueError(f"{' and '.join(operators)} exclude each other")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -74,9 +75,36 @@ DurationText = Annotated[
 
 
 class Model(BaseModel):
-    """Base of all documents: unknown keys are errors; keys in YAML are camelCase."""
+    """Base of all documents: unknown keys are errors; keys in YAML are camelCase.
 
+    ``ONE_OF`` and ``SOME_OF``: keys in YAML of which exactly one, or at least one, is given and is not null.
+    """
+
+    ONE_OF: ClassVar[tuple[str, ...]] = ()
+    SOME_OF: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(extra="forbid", populate_by_name=True, frozen=True)
+
+    @model_validator(mode="after")
+    def _check_given(self) -> Self:
+        given = {
+            field.alias or name
+            for name, field in type(self).model_fields.items()
+            if name in self.model_fields_set and getattr(self, name) is not None
+        }
+        if self.ONE_OF and len(given & set(self.ONE_OF)) != 1:
+            raise ValueError(f"give exactly one of {', '.join(self.ONE_OF[:-1])} or {self.ONE_OF[-1]}")
+        if self.SOME_OF and not given & set(self.SOME_OF):
+            raise ValueError(f"give {', '.join(self.SOME_OF)} or both")
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        found = handler(core)
+        schema = handler.resolve_ref_schema(found)
+        for keyword, keys in (("oneOf", cls.ONE_OF), ("anyOf", cls.SOME_OF)):
+            forms = [{"required": [key], "properties": {key: {"not": {"type": "null"}}}} for key in keys]
+            schema.update({keyword: forms} if forms else {})
+        return found
 
 
 class Metadata(Model):
@@ -211,6 +239,8 @@ LabelName = Annotated[str, full_match(r"[a-zA-Z_][a-zA-Z0-9_]*", "is not a name 
 class Secret(Model):
     """Reference to a secret."""
 
+    ONE_OF = ("env", "file", "command")
+
     env: str | None = Field(None, description="The environment variable that contains the secret.")
     file: str | None = Field(None, description="The file that contains the secret. A line break at its end is ignored.")
     command: list[str] | None = Field(
@@ -224,9 +254,3 @@ class Secret(Model):
             forms = "{env: NAME}, {file: PATH} or {command: [PROGRAM, ARGUMENT]}"
             raise ValueError(f"a secret must not be in this file; refer to it: {forms}")  # noqa: TRY004 - pydantic wants it
         return value
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(x is not None for x in (self.env, self.file, self.command)) != 1:
-            raise ValueError("give exactly one of env, file or command")
-        return self

@@ -189,6 +189,7 @@ class Limits(Model):
 class Inventory(Model):
     """An inventory file: either ``lab``, or ``cluster`` and ``hosts``."""
 
+    ONE_OF = ("lab", "cluster")
     model_config = _LATE
 
     api_version: Literal["nodefall.dev/v1alpha1"] = Field(alias="apiVersion", description="The version of this format.")
@@ -206,8 +207,6 @@ class Inventory(Model):
 
     @model_validator(mode="after")
     def _one_cluster(self) -> Self:
-        if (self.lab is None) == (self.cluster is None):
-            raise ValueError("give exactly one of lab or cluster")
         if self.lab and self.hosts:
             raise ValueError("hosts are not allowed with lab: a lab creates its hosts")
         return self

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from chaos.core.duration import parse_duration
 from chaos.core.field_types import DurationText, Model, Name
@@ -86,6 +86,8 @@ class ServiceReference(Model):
 class Probe(Model):
     """An endpoint that is probed during the whole run, as a client would."""
 
+    ONE_OF = ("http", "tcp", "service")
+
     name: Name = Field(description="A name that expectations refer to.")
     http: Annotated[str, AfterValidator(_endpoint_url), matching(r"[Hh][Tt][Tt][Pp][Ss]?://\S+")] | None = Field(
         None, description="The URL. A status from 200 to 399 is a success."
@@ -102,12 +104,6 @@ class Probe(Model):
     def __str__(self) -> str:
         what = self.http or self.tcp or (f"Service {self.service.name}" if self.service else "")
         return f"{what}, every {self.every}"
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(x is not None for x in (self.http, self.tcp, self.service)) != 1:
-            raise ValueError("give exactly one of http, tcp or service")
-        return self
 
 
 class Query(Model):

@@ -43,6 +43,7 @@ class LabelRequirement(Model):
 
 
 WORKLOAD = "workload"  # the namespace that a run makes for the experiment's workload
+OWNER = r"^(Deployment|ReplicaSet|StatefulSet|DaemonSet|Job)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 
 
 class TargetPods(Model):
@@ -59,7 +60,7 @@ class TargetPods(Model):
     )
     owner: str | None = Field(
         None,
-        pattern=r"^(Deployment|ReplicaSet|StatefulSet|DaemonSet|Job)/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+        pattern=OWNER,
         description="The controller of the pods, as Kind/name.",
         examples=["StatefulSet/db"],
     )

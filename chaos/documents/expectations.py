@@ -15,6 +15,7 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents.problems import Cursor, check_model
 from chaos.documents.wording import did_you_mean
 
+ENDPOINT_SHARES = ("success-at-least", "p50-below", "p90-below", "p95-below", "p99-below")
 _TEMPORAL_KEYS = ("after", "within", "for", "never", "always", "timing", "baseline", "order")
 _KNOWN = "a known violation is that of a hypothesis"
 _PER_POD = ("pods", "pods-started", "grace-respected")
@@ -72,6 +73,7 @@ def check_expectations(spec: Cursor, names: DeclaredNames, registry: PluginRegis
     for part in ("steadyState", "hypothesis", "abort"):
         for expectation in spec.get(part).items():
             _check_assertion(expectation, names, registry)
+            _check_shares(expectation)
             _check_bounds(expectation, registry)
             _check_moments(expectation, names.steps)
     for expectation in spec.get("steadyState").items():
@@ -156,6 +158,25 @@ def _check_deadline(hypothesis: Cursor) -> None:
     elif hypothesis.get("assert") and not any(hypothesis.get(key) for key in ("within", "never", "always")):
         hint = "add within: 30s, or never or always with until or for"
         hypothesis.report("the hypothesis has no deadline", hint)
+
+
+def _check_shares(expectation: Cursor) -> None:
+    """A share of a time, or a percentile over it, is judged only if the whole time is."""
+    given = expectation.get("with")
+    keys = [key for key in ENDPOINT_SHARES if given.get(key)]
+    if not keys:
+        return
+    bound, over = expectation.get("always", "for"), given.get("over").text
+    if not bound:
+        hint = f"add always: {{for: {over or '5m'}}}"
+        expectation.report(f"{keys[0]} needs always with for: it is judged over the whole time", hint)
+        return
+    try:
+        judged, needed = (parse_bound(text or "").seconds(lambda _: None) for text in (bound.text, over))
+    except ValueError:
+        return  # the models report it
+    if judged is not None and needed is not None and judged < needed:
+        bound.report(f"{bound.text} is shorter than over: {over}", "judge at least as long as over")
 
 
 def _check_order(hypothesis: Cursor, known: list[str]) -> None:

@@ -62,7 +62,15 @@ class LocatedObject(NamedTuple):
 
 def load_manifests(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Objects of all files, in order. Raises BadInput with the problems of all files."""
-    return [located.object for located in _load_all(paths, _check_workload_object)]
+    found = _load_all(paths, _check_workload_object)
+    names: set[tuple[str, ...]] = set()
+    for each in found:
+        name = each.object["metadata"].get("name")
+        key = str(each.object["apiVersion"]).partition("/")[0], str(each.object["kind"]), name
+        if name and key in names:
+            raise each.problem(f"there is another {key[1]} {name!r}", "give each object its own name")
+        names.add(key)
+    return [each.object for each in found]
 
 
 def load_objects(paths: Iterable[Path]) -> list[LocatedObject]:

@@ -93,6 +93,8 @@ def _format_choice(given: Any, context: dict[str, Any]) -> tuple[str, str]:
     expected = str(context.get("expected", ""))
     names = [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")]
     hint = did_you_mean(given, names) if isinstance(given, str) and len(names) > 1 else ""
+    if not hint.startswith("did you mean"):
+        hint = ""  # what is known is in the message
     if isinstance(given, bool) and str(given) in names:
         hint = f'quote it: "{given}"'
     return f"expected {expected}, got {describe_value(given)}", hint

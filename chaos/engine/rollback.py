@@ -154,7 +154,7 @@ class _Attempt:
             if is_last or not unmet or self._is_to_be_identified():
                 unmet = "; ".join(filter(None, [unmet, self._identity.unmet_for_proof(self.entry.undo)]))
             if self._clock.now() < self._settle_time:
-                return self._waiting(unmet or "the operation may still take effect", is_last=False)
+                return self._waiting(unmet or self._why_to_settle(), is_last=False)
             if unmet := unmet or self._stop_failsafe():
                 why = "; ".join([unmet, *dict.fromkeys(self._problems)])
                 return self._mismatched() or self._waiting(why, is_last)
@@ -164,6 +164,10 @@ class _Attempt:
         except Exception as error:  # noqa: BLE001 - the other entries must still be undone
             _log.exception("undo of %s failed", on_node(self.entry.step, self.entry.node))
             return self._still_pending(f"internal error: {type(error).__name__}: {error}")
+
+    def _why_to_settle(self) -> str:
+        seconds = max(SETTLE_SECONDS, self.entry.undo.settle_seconds)
+        return f"no proof counts for {seconds:g} s by design, in which the operation may still take effect"
 
     def _is_to_be_identified(self) -> bool:
         """Whether a wait has been so long that another machine may be the reason."""

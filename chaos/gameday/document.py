@@ -51,6 +51,8 @@ class DoctorGate(_Gate):
 class PrometheusGate(_Gate):
     """A query to the Prometheus of the inventory; every series of its result must be within the limits."""
 
+    SOME_OF = ("atLeast", "atMost")
+
     kind: Literal["prometheus"] = Field(description="The gate is open if the value of a query is within bounds.")
     query: str = Field(min_length=1, description="The query, in PromQL.")
     at_least: FiniteFloat | None = Field(None, alias="atLeast", description="The least value.")
@@ -58,8 +60,6 @@ class PrometheusGate(_Gate):
 
     @model_validator(mode="after")
     def _limits(self) -> Self:
-        if self.at_least is None and self.at_most is None:
-            raise ValueError("give atLeast or atMost")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise ValueError("atLeast is greater than atMost")
         return self
@@ -187,16 +187,12 @@ class AlertmanagerReceiver(Model):
 class MetricsReceiver(Model):
     """Verdicts and durations for Prometheus: to a Pushgateway, or into a directory of the node exporter."""
 
+    ONE_OF = ("pushgateway", "directory")
+
     kind: Literal["metrics"] = Field(description="Metrics of the day.")
     pushgateway: HttpUrl | None = Field(None, description="The URL of a Pushgateway.")
     directory: str | None = Field(None, min_length=1, description="The directory of the textfile collector.")
     token: Secret | None = Field(None, description="The bearer token for the Pushgateway.")
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.pushgateway is None) == (self.directory is None):
-            raise ValueError("give exactly one of pushgateway or directory")
-        return self
 
     def __str__(self) -> str:
         return f"metrics {without_query(self.pushgateway) if self.pushgateway else self.directory}"

@@ -14,6 +14,7 @@ DAY_SUFFIX = ".fleet"  # no game day can have a name with a dot
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$"
 NAMESPACE = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 OBJECT_NAME = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$"
+REPORT_URL = r"^https?://[^\s?#]+$"
 SIZE = r"^[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)$"
 OnViolatedFleet = Literal["stop", "halt", "continue"]
 ImageText = Annotated[
@@ -55,6 +56,11 @@ class FleetCluster(Model):
         None, pattern=OBJECT_NAME, description="Replaces the setting of the fleet for this cluster."
     )
     storage: FleetStorage | None = Field(None, description="Replaces the setting of the fleet for this cluster.")
+    report_url: Annotated[str, Field(pattern=REPORT_URL)] | None = Field(
+        None,
+        alias="reportURL",
+        description="Where people find the reports of the Job, for links in notifications. Without it they have none.",
+    )
 
 
 class FleetSpec(Model):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chaos.lab.snapshot.load import Copy
     from chaos.lab.snapshot.reader import Snapshot, SnapshotError, read_snapshot
     from chaos.lab.spec import LabSpec, SpecError
+    from chaos.lab.trial import rejections
     from chaos.lab.versions import nearest_version
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "nearest_version",
     "parse",
     "read_snapshot",
+    "rejections",
     "remove_directory",
     "requests_of",
     "selector_matches",
@@ -79,6 +81,7 @@ _MODULES = {
     "Machine": "chaos.lab.node.machine",
     "SimClock": "chaos.lab.sim",
     "Task": "chaos.lab.direct.host",
+    "rejections": "chaos.lab.trial",
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",
     **dict.fromkeys(("allocatable_amount", "allocatable_pods", "matches_node"), "chaos.lab.objects"),

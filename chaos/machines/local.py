@@ -16,11 +16,14 @@ from pathlib import Path
 
 from chaos.core.errors import BadInput, NodefallError, Refused, Unreachable
 from chaos.core.field_types import Secret
+from chaos.core.programs import run_bounded
 from chaos.core.redaction import register_secret
 from chaos.core.trusted_files import read_trusted, refuse_untrusted_command, refuse_untrusted_file
 
 COMMAND_TIMEOUT = 30  # seconds of wall time
 _MAX_SECRET_BYTES = 1 << 20
+_MAX_SECRET_OUTPUT = 64 << 10  # bytes that a secret command may print
+_MAX_PROGRAM_OUTPUT = 4 << 20  # bytes
 _MAX_OUTPUT = 300  # characters of a program's output that errors quote
 
 
@@ -107,17 +110,25 @@ def _from_command(argv: list[str]) -> str:
     with _refused():
         refuse_untrusted_command(argv)
     try:
-        result = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_TIMEOUT, check=False, text=True
-        )
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else type(error).__name__
+        result = run_bounded(argv, COMMAND_TIMEOUT, _MAX_SECRET_OUTPUT, has_own_session=False)  # it may ask
+        text = result.stdout.decode()
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        why = _why(error)
         raise Refused(f"secret command {argv[0]!r} failed: {why}", hint="run it by hand, as this user") from None
     if result.returncode:
         raise Refused(
             f"secret command {argv[0]!r} ended with exit code {result.returncode}", hint="run it by hand, as this user"
         )
-    return result.stdout.removesuffix("\n").removesuffix("\r")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _why(error: Exception) -> str:
+    """In words; never with what the program printed."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it did not end in {error.timeout:g} s"
+    if isinstance(error, UnicodeDecodeError):
+        return "it printed what is not UTF-8 text"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,23 +160,15 @@ def run_program(
         refuse_untrusted_command(argv)
     secrets = secrets or {}
     try:
-        completed = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-            start_new_session=True,  # Ctrl-C is for nodefall alone: the program runs to its end
-            env={**os.environ, **secrets},
-        )
-    except subprocess.TimeoutExpired as error:
+        completed = run_bounded(argv, timeout, _MAX_PROGRAM_OUTPUT, env={**os.environ, **secrets})
+    except subprocess.SubprocessError as error:
         raise NodefallError(
-            f"{argv[0]} did not end in {timeout:g} s and was stopped",
+            f"{argv[0]} {_why(error).removeprefix('it ')} and was stopped",
             hint="check the power state: the program may have had its effect",
         ) from error
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise Unreachable(f"{argv[0]} cannot be run: {why}", hint=hint or "check power in the inventory") from None
+        hint = hint or "check power in the inventory"
+        raise Unreachable(f"{argv[0]} cannot be run: {_why(error)}", hint=hint) from None
     stdout, stderr = (text.decode("utf-8", "replace") for text in (completed.stdout, completed.stderr))
     return ProgramResult(completed.returncode, stdout, stderr, tuple(filter(None, secrets.values())))
 

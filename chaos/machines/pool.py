@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,7 +15,7 @@ from typing import Any
 from chaos.cluster.cluster_state import ApiFacts, UnknownFact
 from chaos.cluster.commands import KubeTransport
 from chaos.core.action import FactCheck
-from chaos.core.api_fact import PseudoFact
+from chaos.core.api_fact import PseudoFact, fact_text
 from chaos.core.command import ApiCommand, Command, Delivery, HostCommand, Outcome, PowerCommand, PowerVerb
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.core.fact import FactRef, HostFact, find_fact
@@ -130,7 +131,7 @@ class Hosts:
         try:
             return host_fact.parse(outcome.stdout, outcome.exit or 0)
         except ValueError as error:
-            detail = outcome.stderr.strip().splitlines()[-1:]
+            detail = re.sub(r"^Command failed \S+$", "", outcome.stderr, flags=re.MULTILINE).strip().splitlines()[-1:]
             raise UnknownFact(": ".join([f"{fact} of {node}", str(error), *detail])) from error
 
     def system_of(self, node: str) -> str:
@@ -145,9 +146,7 @@ class Hosts:
         return self._windows.load_facts() if self._windows.is_windows(node) else self._linux_facts
 
     def has_fact(self, node: str, fact: str) -> bool:
-        """Whether the operating system of the node's host has such a fact. Facts from other sources exist for all
-        hosts.
-        """
+        """Whether the operating system of the node's host has such a fact; facts from other sources always exist."""
         if fact in self._pseudo_facts or fact == PseudoFact.BOOT_POSTED or self._api.supports(fact):
             return True
         return FactRef.parse(fact).name in self._facts_of(node)
@@ -169,7 +168,7 @@ class Hosts:
             value = self.read(node, check.fact)
         except NodefallError as error:
             return False, f"{error.message} ({error.hint})" if error.hint else error.message
-        return value == check.value, f"{check.fact} is {json.dumps(value)}"
+        return value == check.value, fact_text(check.fact, value if isinstance(value, str) else json.dumps(value))
 
     def send(self, node: str, command: Command) -> Outcome:
         """Send one command to the host, the API server or the power control.

@@ -294,3 +294,37 @@ def test_fish_is_given_whole_names(folder: Path, odd: dict[str, str]) -> None:
     )  # fmt: skip
     assert done.stdout.splitlines() == [f"{letter}{NAME}" for _, letter in FILES], done.stderr
     assert not (folder / "pwned").exists()
+
+
+def kubectl(*words: str) -> str:
+    """What the real kubectl prints, with the plug-in on its PATH."""
+    folder = Path(sys.executable).parent
+    inherited = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": os.devnull}
+    program = shutil.which("kubectl", path=inherited["PATH"])
+    if not program or not (folder / "kubectl-nodefall").exists():
+        pytest.skip("there is no program kubectl, or the plug-in is not installed")
+    done = subprocess.run([program, *words], env=inherited, capture_output=True, text=True, timeout=WALL, check=False)
+    assert done.returncode in (0, 64), done.stderr
+    return done.stdout + done.stderr
+
+
+def test_kubectl_runs_the_plugin_with_its_options() -> None:
+    assert kubectl("nodefall", "--version").startswith("nodefall, version ")
+    said = kubectl("nodefall", "doctor", "--context", "staging", "-i", "none.yaml")
+    assert "none.yaml" in said
+    assert "unknown flag" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["doct"], "doctor\t"),
+        (["doctor", "--conte"], "--context\t"),
+        (["lab", "u"], "up\t"),
+        (["plan", "grace"], "graceful-poweroff\t"),
+    ],
+)
+def test_kubectl_completes_the_plugin(words: list[str], line: str) -> None:
+    lines = kubectl("__complete", "nodefall", *words).splitlines()
+    assert any(each.startswith(line) or each == line.strip() for each in lines), lines
+    assert any(each in (":0", ":4") for each in lines)

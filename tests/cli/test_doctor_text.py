@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import pytest
-
-from chaos.app.doctor import LOAD, Report, load_bundled
+from chaos.app.doctor import Report
 from chaos.cli.setup.doctor import render
 from chaos.engine.preflight.check import Severity
 from chaos.engine.preflight.findings import Finding
@@ -61,21 +58,4 @@ def test_experiments_that_do_not_match_for_the_same_reason_are_one_line() -> Non
         "do not match this cluster:",
         "  a, c: too few nodes",
         "  b: no zone",
-    ]
-
-
-def test_bundled_experiments_that_need_an_extra_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cel_expr_python", None)  # a plain installation
-    paths = [EXPERIMENTS / f"{name}.yaml" for name in ("power-cut", "hand-made-node", "swap-after-reboot")]
-    loaded, unloadable = load_bundled(paths)
-    assert [each.experiment.metadata.name for each in loaded] == ["power-cut"]
-    missing = "CEL is not installed: run pip install 'nodefall[cel]'"
-    assert unloadable == {"hand-made-node": missing, "swap-after-reboot": missing}
-
-
-def test_what_cannot_be_loaded_is_a_note() -> None:
-    finding = Finding(LOAD, Severity.NOTE, "cluster", "not loaded on this machine: no CEL", experiments=("a", "b"))
-    assert text(finding) == [
-        "note     load               not loaded on this machine: no CEL",
-        "                            affects: a, b",
     ]

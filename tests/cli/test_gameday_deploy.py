@@ -35,6 +35,7 @@ def options(folder: Path) -> Options:
         storage_class="",
         s3="",
         secret="",
+        report_url="",
         form="manifests",
     )
 
@@ -146,10 +147,11 @@ def test_a_secret_of_a_workload_is_warned_of(tmp_path: Path, capsys: pytest.Capt
         ("image", "--privileged"),
         ("image", "a b"),
         ("image", ""),
+        ("report_url", "reports"),
     ],
 )
 def test_bad_options(tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str) -> None:
     make(tmp_path)
-    with pytest.raises(UsageError, match="invalid value"):
+    with pytest.raises(UsageError, match=r"invalid value|not a URL"):
         deploy(replace(options(tmp_path), **{key: value}))  # type: ignore[arg-type]
     assert capsys.readouterr().out == ""

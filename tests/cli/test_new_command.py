@@ -17,6 +17,7 @@ from chaos.cli.setup.commands import new_command
 from chaos.cli.setup.new_faults import BEFORE, EFFECTS, MENU, SUGGESTED, suggestions
 from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, Request, skeleton
 from chaos.core.experiment import Experiment
+from chaos.core.target_spec import TargetPods
 from chaos.documents.experiment import load_experiment
 from chaos.engine.registry import load_registry
 
@@ -68,6 +69,47 @@ def test_pods_that_exist_are_observed_without_a_workload(load: Callable[[Request
     assert spec.workload is None
     assert spec.targets["victim"].runs is None
     assert spec.hypothesis[0].with_["namespace"] == spec.steady_state[1].with_["namespace"] == "shop"
+
+
+@pytest.mark.parametrize(
+    ("action", "owner", "expected"),
+    [
+        ("power-cut", "Deployment/web", {"node-condition", "node-taint", "pods-rescheduled", "workload-available"}),
+        ("power-cut", "StatefulSet/db", {"node-condition", "node-taint", "pods-stuck", "workload-available"}),
+        ("power-cut", "DaemonSet/agent", {"node-condition", "node-taint", "workload-available"}),
+        ("drain", "StatefulSet/db", {"workload-available", "pods-evicted", "budget-respected", "pods-rescheduled"}),
+        ("drain", "DaemonSet/agent", {"workload-available", "budget-respected"}),
+    ],
+)
+def test_the_workload_decides_what_can_hold(
+    action: str, owner: str, expected: set[str], load: Callable[[Request], Experiment]
+) -> None:
+    names = suggestions(action, owner.partition("/")[0])
+    spec = load(request((action,), names, workload="", namespace="shop", owner=owner)).spec
+    assert {e.assert_ for e in spec.hypothesis} == expected
+    runs = spec.targets["victim"].runs
+    assert isinstance(runs, TargetPods)
+    assert (runs.namespace, runs.owner) == ("shop", owner)
+    assert spec.steady_state[1].with_ == {"namespace": "shop", "owner": owner}
+    available = next(e for e in spec.hypothesis if e.assert_ == "workload-available")
+    assert available.with_["owner"] == owner
+    assert all(e.after == spec.method[-1].name for e in spec.hypothesis)
+    stays = action == "power-cut" and not owner.startswith("Deployment")
+    assert available.with_.get("unavailable-at-most") == (1 if stays else None)
+    assert bool(available.always) == stays, "without a replacement it does not get whole again"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--owner", "StatefulSet/db"), "--owner needs --namespace"),
+        (("--owner", "db", "--namespace", "shop"), "--owner: 'db' is not a workload"),
+    ],
+)
+def test_an_owner_that_is_none(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    code, _, err = nodefall("new", str(tmp_path / "e.yaml"), "--action", "drain", *options)
+    assert code == 64
+    assert message in err
 
 
 def test_several_steps_in_order_with_unique_names(load: Callable[[Request], Experiment]) -> None:

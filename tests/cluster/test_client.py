@@ -5,6 +5,11 @@ from __future__ import annotations
 import datetime
 import logging
 import re
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,8 @@ import pytest
 from chaos.cluster.client import connect
 from chaos.cluster.cluster_state import cluster_uid, server_is_loopback, server_version
 from chaos.cluster.errors import KubeRejected, KubeUnreachable
+from chaos.cluster.observers.http_client import http_request
+from chaos.cluster.observers.promql import PrometheusClient, Tls
 from chaos.core.errors import BadInput, Exit, NodefallError
 from chaos.core.redaction import redact
 from tests.kit.misbehaving import KubeServer, kubeconfig, plain_api, serving
@@ -272,3 +279,143 @@ def test_every_request_is_logged_with_its_outcome(tmp_path: Path, caplog: pytest
     good, bad = [record.getMessage() for record in caplog.records if record.name == "chaos.cluster.api"]
     assert re.fullmatch(rf"GET http://127.0.0.1:{port}/version: 200 in \d\.\d+ s", good)
     assert re.fullmatch(r"GET http://127.0.0.1:1/version failed after \d\.\d+ s: .*connection refused", bad)
+
+
+# What arrives before the bytes of which each takes its time.
+SLOW_PLACES = {
+    "headers": b"HTTP/1.1 200 OK\r\nX: ",
+    "body": b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n",
+    "chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8000\r\n",
+    "size of a chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+}
+
+
+def ask_api(folder: Path, port: int) -> None:
+    ca = {"certificate-authority": str(folder / "cluster.crt")}
+    file = kubeconfig(folder, f"https://127.0.0.1:{port}", {"token": "t"}, **ca)
+    connect(str(file)).request("GET", "/a", timeout=1)
+
+
+def ask_kubelet(folder: Path, port: int) -> None:
+    file = kubeconfig(folder, "https://127.0.0.1:1", {"token": "t"})
+    connect(str(file), kubelet_ca=str(folder / "cluster.crt")).kubelet("127.0.0.1", port, "/metrics")
+
+
+def ask_gate(folder: Path, port: int) -> None:
+    http_request("GET", f"https://127.0.0.1:{port}/", seconds=1)
+
+
+def ask_prometheus(folder: Path, port: int) -> None:
+    PrometheusClient(f"https://127.0.0.1:{port}", tls=Tls(ca=str(folder / "cluster.crt"))).query("up")
+
+
+@pytest.mark.parametrize("place", SLOW_PLACES)
+@pytest.mark.parametrize("ask", [ask_api, ask_kubelet, ask_gate, ask_prometheus])
+def test_an_answer_that_comes_byte_by_byte_is_not_awaited(
+    ask: Callable[[Path, int], None],
+    place: str,
+    tmp_path: Path,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("chaos.cluster.client._KUBELET_TIMEOUTS", (1.0, 1.0))
+    monkeypatch.setattr("chaos.cluster.observers.promql._TIMEOUT", 1)
+    monkeypatch.setattr("chaos.cluster.observers.promql._MAX_SECONDS", 1.0)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority.file))
+    over = threading.Event()
+
+    def dribble() -> None:
+        connection, _ = listener.accept()
+        with suppress(OSError), authority.server().wrap_socket(connection, server_side=True) as stream:
+            stream.recv(4096)
+            stream.sendall(SLOW_PLACES[place])
+            while not over.wait(0.1):
+                stream.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        begin = time.monotonic()
+        try:
+            with pytest.raises(NodefallError):
+                ask(tmp_path, listener.getsockname()[1])
+            assert 0.9 < time.monotonic() - begin < 5
+        finally:
+            over.set()
+            thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def whole(body: bytes, *headers: bytes) -> bytes:
+    return b"\r\n".join([b"HTTP/1.1 200 OK", b"Content-Length: %d" % len(body), *headers, b"", body])
+
+
+ODD_ANSWERS = {
+    "none": b"",
+    "no HTTP": b"\0" * 100,
+    "HTTP 0.9": b"hello",
+    "status": b"HTTP/1.1 99999 OK\r\n\r\n",
+    "long status": b"HTTP/1.1 200 " + b"x" * 70_000 + b"\r\n\r\n",
+    "many headers": OK + b"X: 1\r\n" * 300 + b"\r\n",
+    "no header": OK + b"X:\n y\r\n z\r\nBad Header\r\n\r\n",
+    "negative length": OK + b"Content-Length: -5\r\n\r\nabc",
+    "two lengths": OK + b"Content-Length: 3\r\nContent-Length: 5\r\n\r\nabcde",
+    "huge length": OK + b"Content-Length: 99999999999999999999999\r\n\r\nabc",
+    "no chunk": OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc",
+    "negative chunk": OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc",
+    "huge chunk": OK + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc",
+    "no gzip": whole(b"no", b"Content-Encoding: gzip"),
+    "many encodings": whole(b"{}", b"Content-Encoding: " + b"gzip, " * 50 + b"gzip"),
+    "deep list": whole(b"[" * 200_000),
+    "deep object": whole(b'{"a":' * 100_000),
+    "list": whole(b"[]"),
+    "null": whole(b"null"),
+    "no UTF-8": whole(b'{"a":"\xff"}'),
+    "surrogate": whole(b'{"gitVersion":"\\ud800","metadata":{"uid":"\\ud800"},"status":"success","data":"\\ud800"}'),
+    "no URL": b"HTTP/1.1 302 Found\r\nLocation: http://[::bad\r\nContent-Length: 0\r\n\r\n",
+    "loop": b"HTTP/1.1 308 P\r\nLocation: /api/v1/query\r\nContent-Length: 0\r\n\r\n",
+    "continue": b"HTTP/1.1 100 Continue\r\n\r\n" * 5000,
+    "switch": b"HTTP/1.1 101 Sw\r\nUpgrade: x\r\n\r\n",
+    "retry": b"HTTP/1.1 429 U\r\nRetry-After: 1e999999\r\nContent-Length: 2\r\n\r\n{}",
+    "message": b"HTTP/1.1 403 U\r\nContent-Length: 25\r\n\r\n" + b'{"message":{},"reason":5}',
+    "late": whole(b"{}", b"Date: Thu, 01 Jan 999999999999999999 00:00:00 GMT"),
+    "early": whole(b"{}", b"Date: Thu, 01 Jan 0001 00:00:00 GMT"),
+    "no numbers": whole(
+        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":["x",1]}]}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS)
+def test_no_answer_ends_as_a_bug(answer: str, tmp_path: Path) -> None:
+    def respond() -> None:
+        while not over.is_set():
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                if connection.recv(65536):
+                    connection.sendall(ODD_ANSWERS[answer])
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=respond)
+        thread.start()
+        api, prometheus = plain_api(tmp_path, port), PrometheusClient(f"http://127.0.0.1:{port}")
+        for ask in (
+            lambda: server_version(api),
+            lambda: cluster_uid(api),
+            lambda: api.probe(5),
+            lambda: list(iter(api.stream("/api/v1/pods", {"watch": "true"}).__enter__())),
+            lambda: api.exec("/api/v1/namespaces/d/pods/p", ["true"], "c", 5),
+            lambda: http_request("GET", f"http://127.0.0.1:{port}/", seconds=5),
+            lambda: prometheus.query("up"),
+            lambda: prometheus.query_range("up", 0, 10, 1),
+            prometheus.alerting_rules,
+        ):
+            with suppress(NodefallError):
+                ask()
+        over.set()
+        socket.create_connection(("127.0.0.1", port)).close()
+        thread.join(10)

@@ -212,6 +212,13 @@ def test_plugins_that_cannot_run(
     assert caught.value.hint == hint
 
 
+def test_a_plugin_that_prints_without_end_is_ended(tmp_path: Path, server: Recorder) -> None:
+    user = plugin(tmp_path, [{"token": "t"}])
+    (tmp_path / "plugin").write_text("#!/bin/sh\nyes\n")
+    with pytest.raises(KubeUnreachable, match="it printed more than 4096 KiB"):
+        client(tmp_path, server, user).request("GET", "/a")
+
+
 def test_a_plugin_that_hangs_is_ended(tmp_path: Path, server: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exec_plugin, "_TIMEOUT", 0.3)
     user = plugin(tmp_path, [{"token": "t"}])
@@ -433,12 +440,15 @@ def _refuse_first(listener: socket.socket, ask: Any) -> None:
         ("https://10.0.0.1:6443", "10.0.0.1", False),
         ("https://10.0.0.1:6443", "10.0.0.1:6443", False),
         ("https://10.0.0.1:6443", "10.0.0.1:443", True),
+        ("https://10.0.0.1:6443", "::ffff:10.0.0.1", False),
+        ("https://10.0.0.1:6443", ".0.1,1", True),
         ("https://[fd00::1]:6443", "fd00::/8", False),
         ("https://[fd00::1]:6443", "[fd00::1]:6443", False),
         ("https://api.example.org", "example.org", False),
         ("https://api.example.org", ".example.org", False),
         ("https://example.org", ".example.org", True),
         ("https://api.example.org", "*.example.org", False),
+        ("https://api.example.org", "*example.org", True),
         ("https://api.example.org", "EXAMPLE.org:443 ,x", False),
         ("https://badexample.org", "example.org", True),
         ("https://api.example.org", "*", False),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.kit.kubeconfigs import SECRET, Case, Generator, by_kubectl, by_nodefall
+from tests.kit.kubeconfigs import PLUGIN, SECRET, VERSION, Case, Generator, by_kubectl, by_nodefall
 from tests.kit.recording_server import Recorder, recording
 
 
@@ -23,7 +24,7 @@ apiVersion: v1
 kind: Config
 clusters:
 - name: c
-  cluster: {{server: "{server}", certificate-authority: cluster.crt{cluster}}}
+  cluster: {{server: "{server}", certificate-authority: {authority}{cluster}}}
 users:
 - name: u
   user:
@@ -47,6 +48,12 @@ WRITTEN: list[dict[str, str]] = [
     {"user": "token: 2001-01-01"},
     {"user": "token: 0777"},
     {"user": "token: yes"},
+    *({"user": f"token: {text}"} for text in ("y", "N", "1e3", "0o7", "08", "1:30", "=", "-", "oN", "!!binary YWJj")),
+    {"cluster": ", insecure-skip-tls-verify: y"},
+    {"cluster": ", insecure-skip-tls-verify: n"},
+    {"head": "preferences: text"},
+    {"head": "extensions: {}"},
+    {"user": "{token: a, as: b, as-user-extra: {\"a'(),~b\": [' x '], 'A B:c/%d_é': []}}"},
     {"user": "token: a\n    token: b"},
     {"user": "Token: hunter2hunter2"},
     {"user": "{token: a, as: b, as-groups: [null, c], as-user-extra: {d: null, e: [null]}}"},
@@ -63,6 +70,8 @@ WRITTEN: list[dict[str, str]] = [
     {"server": "HTTPS://127.0.0.1:{port}//a//"},
     {"server": "https://127.0.0.1:{port}?a=1"},
     {"server": "https://localhost.:{port}"},
+    {"server": "https://localhost:{port}/a//b"},
+    {"authority": "bundle.pem"},
     {"server": " https://127.0.0.1:{port}"},
     {"HTTPS_PROXY": "127.0.0.1:{proxy}"},
     {"HTTPS_PROXY": "socks5://127.0.0.1:{proxy}"},
@@ -70,6 +79,7 @@ WRITTEN: list[dict[str, str]] = [
     {"HTTPS_PROXY": "   "},
     {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "internal:1,.internal"},
     {"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "*", "cluster": ", proxy-url: 'http://127.0.0.1:{proxy}'"},
+    {"HTTPS_PROXY": "http://127.0.0.1:{proxy}", "NO_PROXY": "*internal,::1"},
 ]
 
 
@@ -79,8 +89,17 @@ def test_kubeconfigs_as_people_write_them(
 ) -> None:
     recorder, folder = server
     (folder / "both.pem").write_bytes((folder / "ada.crt").read_bytes() + (folder / "ada.key").read_bytes())
+    unreadable = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    (folder / "bundle.pem").write_bytes(unreadable + (folder / "cluster.crt").read_bytes() + unreadable)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    by_place = {"head": "", "user": f"token: {SECRET}", "cluster": "", "server": "https://127.0.0.1:{port}", "tail": ""}
+    by_place = {
+        "authority": "cluster.crt",
+        "head": "",
+        "user": f"token: {SECRET}",
+        "cluster": "",
+        "server": "https://127.0.0.1:{port}",
+        "tail": "",
+    }
     if "HTTPS_PROXY" in changes:
         by_place["server"] = "https://api.internal:{port}"
     for place, written in changes.items():
@@ -117,3 +136,34 @@ def test_kubeconfigs_of_every_kind(server: tuple[Recorder, Path]) -> None:
 @pytest.mark.slow
 def test_three_hundred_kubeconfigs(server: tuple[Recorder, Path]) -> None:
     assert 100 < sum(compare(seed, *server) for seed in range(1000, 1300)) < 250
+
+
+ANSWER = json.dumps({"apiVersion": VERSION, "kind": "ExecCredential", "status": {"token": SECRET}})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"WARNING: old\n{ANSWER}",
+        f"{ANSWER}\nWARNING: old",
+        f"\n  {ANSWER}\n",
+        ANSWER * 2,
+        f"{ANSWER}\n---\n{{}}",
+        f"# by hand\napiVersion: {VERSION}\nkind: ExecCredential\nstatus: {{token: {SECRET}}}\n",
+        ANSWER.replace(SECRET, f"{SECRET}\\u00a0\\u200bü\\tx"),
+        ANSWER.replace(SECRET, f"{SECRET}\\nx"),
+        ANSWER.replace("status", "Status"),
+        "[]",
+        "\x00",
+        '{"a":' * 20_000,
+    ],
+)
+def test_answers_of_plugins(answer: str, server: tuple[Recorder, Path]) -> None:
+    recorder, folder = server
+    (folder / "plugin").write_text(PLUGIN)
+    (folder / "plugin").chmod(0o700)
+    plugin = {"apiVersion": VERSION, "command": "./plugin", "interactiveMode": "Never"}
+    user = json.dumps({"exec": plugin | {"env": [{"name": "PLUGIN_ANSWER", "value": answer}]}})
+    places = {"authority": "cluster.crt", "head": "", "tail": "", "cluster": "", "user": user}
+    text = TEXT.format(server=f"https://127.0.0.1:{recorder.port}", **places)
+    compare_case(Case({"config": text}), recorder, folder, answer)

@@ -112,7 +112,7 @@ def test_content_that_is_nested_too_deep_is_unreadable(key: str) -> None:
 def test_a_start_that_is_no_time_is_an_error(started: float) -> None:
     """It becomes the name of a directory."""
     data = encode_replica(structs.replace(IDENTITY, started=started), [ENTRY])
-    assert "which is no time" in replica(data).error
+    assert "which is not a valid time" in replica(data).error
 
 
 @pytest.mark.parametrize("t", ["1e300", "-1e15", "9" * 400])

@@ -46,6 +46,7 @@ def test_no_bundled_file_and_none_of_users_has_a_red_line(server: LanguageServer
         ("action: cordon", "action: cordn"),
         ("maxDuration: 5m", "maxduration: 5m"),
         ("count: 1}", "count: none}"),
+        ("within: 5s", "order: [a, b]"),  # beside assert
     ],
 )
 def test_a_wrong_value_has_a_red_line(server: LanguageServer, right: str, wrong: str) -> None:

@@ -212,6 +212,7 @@ def test_what_is_left_out_has_careful_defaults(fleet_folder: Path) -> None:
         ("inventory: b.json", "inventory: lab.json", 13, "a lab cannot be part of a fleet"),
         ("inventory: b.json", "inventory: open.json", 13, "expectUID is missing in this inventory"),
         ("size: 2Gi", "size: much", 13, "does not match"),
+        ("context: admin", "reportURL: reports", 13, "does not match"),
         ("kind: Fleet", "kind: GameDay", 2, "wrong kind GameDay: a Fleet is required here"),
         ("name: europe", "name: " + "e" * 40, 1, "at most 39 characters"),
     ],

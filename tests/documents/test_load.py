@@ -122,6 +122,10 @@ MANIFESTS = [
     ("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Node, metadata: {name: a}}]\n", "a Node has no"),
     ("apiVersion: v1\nkind: List\nitems: []\n", "the file has no objects"),
     ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: a, finalizers: [b/c]}\n", "generateName has finalizers"),
+    (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
+        "there is another Pod 'a'",
+    ),
     ("", "the file has no objects"),
     ("- a\n", "expected a Kubernetes object"),
     ("kind: Pod\nmetadata: {name: a}\n", "needs apiVersion"),

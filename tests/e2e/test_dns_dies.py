@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from chaos.app.run.experiment import RunRequest, run
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.cluster.commands import undo_command
-from chaos.cluster import pools
+from chaos.cluster import connections
 from chaos.core.result import RunResult
 from chaos.core.verdict import Status
 from chaos.documents.inventory import load_inventory
@@ -42,7 +42,7 @@ class Resolver:
     def die(self) -> None:
         self.is_dead = True
         if self.forgets:
-            pools._ADDRESSES.clear()
+            connections._ADDRESSES.clear()
         if self.cuts:
             self.proxy.cut()
             self.proxy.mend()

@@ -98,7 +98,7 @@ def test_an_unsigned_journal_is_printed_and_confirmed(inventory: Path, tmp_path:
     run = killed(inventory, tmp_path)
     unconfirmed = elsewhere(run, "-i", inventory, cwd=tmp_path)
     assert unconfirmed.returncode == 4, unconfirmed.stderr
-    assert "no key proves its journal" in unconfirmed.stderr
+    assert "not signed with a key that is here" in unconfirmed.stderr
     assert re.search(r' {4}PATCH /api/v1/nodes/worker-2 .*"spec": {"unschedulable": null}', unconfirmed.stderr)
     assert "pass --yes" in unconfirmed.stderr
     assert cordoned(inventory)

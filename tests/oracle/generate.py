@@ -6,7 +6,8 @@ from random import Random
 from typing import Any
 
 from tests.oracle.parameters import Parameters
-from tests.oracle.question import Case, UndecidedError
+from tests.oracle.question import Case, UndecidedError, seconds
+from tests.oracle.readings import SHARES
 from tests.oracle.world import Obj, World, get
 
 NEAR = (-5.0, -2.0, -0.7, -0.2, -0.03, 0.03, 0.2, 0.7, 2.0, 5.0)
@@ -122,6 +123,8 @@ class Generator(Parameters):
         drawn: Obj = {"assert": assertion, "with": params, "after": after}
         kind = self.random.random()
         bound = self._bound(about, moment.hi)
+        if set(SHARES) & params.keys():  # judged over the whole time
+            return drawn | {"always": {"for": f"{seconds(params['over']) + self.random.choice((0, 0, 10.5)):.3f}s"}}
         if kind < 0.4:
             drawn["within"] = bound
             if self.random.random() < 0.3:
@@ -170,7 +173,7 @@ class Generator(Parameters):
             lambda: ("pods", ("pods-started", {"node": self._node()})),
             lambda: ("pods", ("eviction-refused", self._refused())),
             lambda: ("node", ("node-rebooted", {"node": self._node(False)})),
-            lambda: ("workload", ("workload-available", {"namespace": self._space()})),
+            lambda: ("workload", ("workload-available", self._workload())),
             lambda: ("volume", ("volume-attached", self._volume())),
             lambda: (
                 "budget",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from tests.oracle.effective import Off, is_effective, outages, ready
+from tests.oracle.podsets import kind_and_name
 from tests.oracle.question import Question, UndecidedError, condition, is_ready, node_names, seconds, text_matches
 from tests.oracle.trace import Row, Trace, Value, all_of, any_of, combined, masked, no, sampled, steps_of
 from tests.oracle.world import Obj, Version, get
@@ -118,7 +119,11 @@ def _lease(q: Question, node: str) -> Trace:
 
 def workload_available(q: Question) -> Trace:
     p = q.params
+    if p.get("owner"):
+        kind, name = kind_and_name(p["owner"])
+        p = {**p, "kinds": [kind], "names": [name]}
     kinds = p.get("kinds") or ["Deployment", "StatefulSet", "DaemonSet"]
+    spare = str(p.get("unavailable-at-most", 0))
     space = q.case.space(p["namespace"])
     resources = ("daemonsets", "deployments", "statefulsets")
     of_kind = {"deployments": "Deployment", "statefulsets": "StatefulSet", "daemonsets": "DaemonSet"}
@@ -134,7 +139,7 @@ def workload_available(q: Question) -> Trace:
         if i == q.place - 1:
             members = {key for key, obj in now.items() if obj is not None}
         if i >= q.place - 1 and (v.key in members or i == q.place - 1):
-            changes.append((v.lo, v.hi, q.each([_available(key[0], now[key]) for key in members]), v.order))
+            changes.append((v.lo, v.hi, q.each([_available(key[0], now[key], spare) for key in members]), v.order))
     if not members:
         raise UndecidedError("an empty set")
     trace = masked(steps_of(changes), q.world.masks(*used))
@@ -168,7 +173,7 @@ def _on_machines(q: Question, space: str | None) -> Trace:
     return masked(sampled(moments, value), q.world.masks("pods"))
 
 
-def _available(kind: str, obj: Obj | None) -> Value:
+def _available(kind: str, obj: Obj | None, spare: str) -> Value:
     if obj is None:
         return False
     status = obj.get("status") or {}
@@ -180,7 +185,8 @@ def _available(kind: str, obj: Obj | None) -> Value:
         have = status.get("readyReplicas" if kind == "statefulsets" else "availableReplicas") or 0
         replicas = get(obj, "spec", "replicas")
         want = 1 if replicas is None else replicas
-    return bool(have >= want)
+    less = want * int(spare[:-1]) // 100 if spare.endswith("%") else int(spare)
+    return bool(have >= want - less)
 
 
 def volume_attached(q: Question) -> Trace:

@@ -87,6 +87,17 @@ class Parameters:
             return None
         return {"status": 429, **self.random.choice([{}, {"node": "victim"}, {"namespace": "workload"}])}
 
+    def _workload(self) -> Obj:
+        params: Obj = {"namespace": self._space()}
+        of_space = {"workload": self.namespace}.get(params["namespace"], params["namespace"])
+        sets = [v.obj["metadata"] for v in self.world.sequence("statefulsets")]
+        names = sorted({m["name"] for m in sets if m.get("namespace") == of_space})
+        if names and self.random.random() < 0.4:
+            params["owner"] = f"StatefulSet/{self.random.choice(names)}"
+        if self.random.random() < 0.4:
+            params["unavailable-at-most"] = self.random.choice([1, 2, "25%", "50%"])
+        return params
+
     def _volume(self) -> Obj | None:
         volumes = [v.obj for v in self.world.sequence("volumeattachments")]
         if not volumes:
@@ -102,6 +113,15 @@ class Parameters:
         return {"expression": text, "namespace": "workload"}
 
     def _endpoint(self) -> Obj:
+        if self.random.random() < 0.3:
+            shares = [
+                {"success-at-least": "90%"},
+                {"p95-below": "400ms"},
+                {"p50-below": "50ms"},
+                {"p90-below": "400ms"},
+            ]
+            over = f"{self.random.choice((30, 60, 120))}s"
+            return {"probe": "shop", "over": over, **self.random.choice(shares), **self.random.choice([{}, shares[2]])}
         budget = self.random.choice([{}, {"budget": "2.5s"}, {"budget": "7s"}, {"budget": "10%", "over": "60s"}])
         return {"probe": "shop", **budget, **self.random.choice([{}, {"answer-within": "400ms"}])}
 
@@ -144,7 +164,8 @@ class Parameters:
     def _pods(self) -> tuple[str, Obj]:
         r, params = self.random, self._selection()
         if r.random() < 0.25:
-            return r.choice(sorted(PRESETS)), params
+            alias = r.choice(sorted(PRESETS))
+            return alias, params | ({"not-on": self._node(False)} if r.random() < 0.3 else {})
         question = r.choice(("each", "any", "none", "count", "count", "each", "rate", "order"))
         wanted = self._filter()
         if question in ("rate", "order"):
@@ -172,6 +193,8 @@ class Parameters:
         if of_set and r.random() < 0.2:
             replaced = r.choice([{}, {"node": "other"}, {"node": "same"}, {"ready": False}])
             wanted = {"replaced": replaced, **{k: v for k, v in wanted.items() if k in ("least", "most")}}
+        if question not in ("rate", "order") and r.random() < 0.15:
+            params["not-on"] = self._node(False)
         return "pods", {**params, question: wanted}
 
     def _stateful(self) -> Obj | None:

@@ -40,6 +40,12 @@ def pods(q: Question) -> Trace:
     wanted = q.params.get(name)
     if wanted is None:
         raise UndecidedError("no question")
+    if q.params.get("not-on"):
+        nodes = q.case.nodes(q.params["not-on"])
+        if not nodes:
+            raise UndecidedError("not on any node")
+        apart = wanted.get("replaced")
+        wanted = {**wanted, "not-on": nodes} if apart is None else {**wanted, "replaced": {**apart, "not-on": nodes}}
     about_machines = {"ready", "replaced"} & wanted.keys()
     if about_machines and is_effective(q) and any(outages(q.world, node) for node in _nodes(q.world)):
         return _effective(q, name, wanted)
@@ -222,6 +228,8 @@ def _fits(pod: Pod, other: Pod, wanted: Obj, zones: dict[str, str]) -> bool:
     fits = wanted.get("ready") is False or (is_ready(other.obj) and other.effective is True)
     if wanted.get("node"):
         fits &= bool(other.node) and (other.node == pod.node) == (wanted["node"] == "same")
+    if wanted.get("not-on"):
+        fits &= bool(other.node) and other.node not in wanted["not-on"]
     if wanted.get("zone"):
         mine, its, zone = zones.get(pod.node or "", ""), zones.get(other.node or "", ""), wanted["zone"]
         fits &= bool(its) and (its == mine if zone == "same" else its != mine if zone == "other" else its == zone)

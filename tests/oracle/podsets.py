@@ -70,6 +70,14 @@ def updated(before: Pod | None, v: Version) -> Pod:
     return pod
 
 
+def kind_and_name(owner: Obj | str) -> tuple[str, str]:
+    """An owner as a mapping, or as Kind/name."""
+    if isinstance(owner, str):
+        kind, _, name = owner.partition("/")
+        return kind, name
+    return str(owner["kind"]), str(owner["name"])
+
+
 def selected(q: Question, obj: Obj) -> bool:
     """Whether a pod that exists belongs to what is asked about."""
     p, nodes = q.params, q.case.nodes(q.params.get("node"))
@@ -82,7 +90,7 @@ def selected(q: Question, obj: Obj) -> bool:
         return False
     if any((meta.get("labels") or {}).get(k) != v for k, v in (p.get("labels") or {}).items()):
         return False
-    if p.get("owner") and (owner.get("kind"), owner.get("name")) != (p["owner"]["kind"], p["owner"]["name"]):
+    if p.get("owner") and (owner.get("kind"), owner.get("name")) != kind_and_name(p["owner"]):
         return False
     left_out = {
         "daemonset": owner.get("kind") == "DaemonSet",
@@ -130,6 +138,8 @@ def _condition(pod: Pod, name: str, wanted: Any) -> Value:  # noqa: C901, PLR091
         c = condition(obj, "PodScheduled")
         both = {bool(pod.node), c is not None and c.get("status") == "True"}
         return (both == {True}) == wanted if len(both) == 1 else None
+    if name == "not-on":
+        return bool(pod.node) and pod.node not in wanted
     if name == "waiting":
         return any(get(s, "state", "waiting", "reason") == wanted for s in statuses)
     if name == "exit-code":

@@ -153,9 +153,14 @@ def _started(start: float, since: tuple[float, float], offset: tuple[float, floa
     return False if start + 1 < since[0] + offset[0] - 1 else None
 
 
+SHARES = ("success-at-least", "p50-below", "p90-below", "p95-below", "p99-below")
+
+
 def endpoint_available(q: Question) -> Trace:
     """The time of failures since ``a`` is within the budget: so much of it at least and at most has passed."""
     p, text = q.params, q.params.get("budget", "0s")
+    if any(key in p for key in SHARES):
+        return combined([_share(q, key) for key in SHARES if key in p], all_of)
     budget = seconds(p["over"]) * float(text[:-1]) / 100 if text.endswith("%") else seconds(text)
     slow = seconds(p["answer-within"]) if p.get("answer-within") else math.inf
     probes = [e for e in q.world.entries if e["kind"] == "probe" and e["type"] == p["probe"]]
@@ -169,13 +174,43 @@ def endpoint_available(q: Question) -> Trace:
         ok = answer["ok"] and answer["seconds"] <= slow
         maybe.append((lo + valid if ok else lo, next_hi))
         failing += [] if ok else [(hi, min(next_lo, lo + valid))]
+    return _within(q, sorted(failing), sorted(maybe), budget)
+
+
+def _share(q: Question, key: str) -> Trace:
+    """One share of the requests of the time ``over``."""
+    p, until = q.params, q.a + seconds(q.params["over"])
+    percent = float(p[key][:-1]) if key == "success-at-least" else float(key[1:3])
+    limit = seconds(p[key]) if key != "success-at-least" else math.inf
+    slow = seconds(p["answer-within"]) if p.get("answer-within") and limit == math.inf else math.inf
+    answers = [e for e in q.world.entries if e["kind"] == "probe" and e["type"] == p["probe"]]
+    requests = [(e["t"] - e["object"]["seconds"], e["t"], e["object"]) for e in answers]
+    if len(requests) < 3:
+        raise UndecidedError("no probes")
+    usual = sorted(b[0] - a[0] for a, b in pairwise(requests))[len(requests) // 2 - 1]
+    failing, maybe = list[Window](), [(-math.inf, requests[0][0]), *q.world.masks(f"probe@{p['probe']}")]
+    for (sent, got, answer), (following, _, _) in pairwise([*requests, (math.inf, math.inf, {})]):
+        last = following == math.inf
+        end = max(got, sent + 1.5 * usual) if last else min(following, got + max(3 * usual, 5.0))
+        if not answer["ok"] or answer["seconds"] > slow or answer["seconds"] >= limit:
+            failing.append((sent, end))
+            maybe.append((sent, end))
+        maybe.append((end, following))
+    fewest = 100 / (100 - percent) if limit < math.inf else 0
+    trace = _within(q, sorted(failing), sorted(maybe), (until - q.a) * (100 - percent) / 100, until)
+    if sum(q.a <= sent < until for sent, _, _ in requests) < fewest:
+        return combined([trace, sampled([q.a - 1], lambda _: None)], all_of)
+    return trace
+
+
+def _within(q: Question, failing: list[Window], maybe: list[Window], budget: float, until: float = math.inf) -> Trace:
+    """Whether no more of ``failing``, and of what may be failing, has passed since ``a``, up to ``until``."""
     moments = sorted({q.a, *(m for w in (*failing, *maybe) for m in w if q.a < m < math.inf)})
 
-    hidden_windows = sorted(q.world.masks(f"probe@{p['probe']}"))
-    failing, maybe = sorted(failing), sorted(maybe)
+    hidden_windows = sorted(q.world.masks(f"probe@{q.params['probe']}"))
 
     def spent(windows: list[Window], t: float) -> float:
-        total, known = 0.0, q.a
+        total, known, t = 0.0, q.a, min(t, until)
         for begin, end in windows:
             if begin >= t:
                 break

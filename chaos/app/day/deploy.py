@@ -36,6 +36,7 @@ class DeployOptions:
     storage: Storage = field(default_factory=Storage)
     secret: str = ""
     fleet: str = ""
+    report_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def deployment_of(
         preferences=preferences_of(_entries(day, inventory), loaded),
         storage=options.storage,
         fleet=options.fleet,
+        report_url=options.report_url,
     )
     beside = {text: text if text.startswith("~/") else str(inventory.parent / text) for text in references.others}
     sources = [SecretSource(name, "") for name in env]

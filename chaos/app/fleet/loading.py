@@ -104,6 +104,7 @@ def _options(cluster: FleetCluster, spec: FleetSpec, fleet_name: str) -> DeployO
         Storage(storage.size, storage.class_name or ""),
         cluster.secret or spec.secret or "",
         fleet_name,
+        cluster.report_url or "",
     )
 
 

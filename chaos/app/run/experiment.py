@@ -42,6 +42,7 @@ from chaos.engine.recorder import Recorder
 from chaos.engine.run import execute
 from chaos.engine.session import NoOwner, RunOwner, RunSession
 from chaos.engine.stop import stop_on_signal, stop_run
+from chaos.lab.facade import rejections
 
 
 def new_run_id(loaded: LoadedExperiment) -> str:
@@ -64,6 +65,7 @@ def plan(
     NodefallError.
     """
     loaded.registry.bind(loaded.experiment)
+    refuse_unsimulated(loaded, connection.inventory)
     needed = required_permissions(loaded, connection.inventory)
     refuse_missing(connection.kube, needed, connection.clock.threads)
     seed = secrets.randbits(32) if seed is None else seed
@@ -85,6 +87,19 @@ def plan(
     return structs.replace(
         planned, overridden=overridden, warnings=messages, workload_nodes=confined, slack=slack
     ), view
+
+
+def refuse_unsimulated(loaded: LoadedExperiment, inventory: Inventory) -> None:
+    """Raise Refused if the cluster is a lab that would reject the workload."""
+    if inventory.cluster is None or not inventory.cluster.simulated:
+        return
+    found = rejections(loaded.manifests)
+    if found:
+        obj = loaded.manifests[found[0][0]]
+        what = f"{obj['kind']} {obj['metadata'].get('name', '')}".rstrip()
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        hint = "change the workload, or run the experiment on a real cluster: docs/lab.md lists what a lab simulates"
+        raise Refused(f"the lab rejects {what} of the workload: {found[0][1]}{more}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from chaos.core.errors import UsageError
 @click.option("--storage-class", default="", metavar="NAME", help="Its storage class. Default: the default class.")
 @click.option("--s3", default="", metavar="BUCKET/PREFIX", help="Copy the reports to an S3 store every hour.")
 @click.option("--secret", default="", metavar="NAME", help="With keys and passwords. Default: nodefall-GAMEDAY.")
+@report_url_option
 @click.option("--format", "form", type=click.Choice(["manifests", "helm"]), default="manifests", show_default=True)
 def deploy_command(**options: Any) -> int:
     """Print the manifests of a CronJob that runs a GAMEDAY on its cluster by its schedule. Applies nothing.
@@ -170,10 +171,11 @@ def run_command(fleet: Path | None, keep: bool, **options: Any) -> int:
     if fleet:
         from chaos.cli.gameday.fleet import FleetOptions, run_and_show
 
+        url, source = options.pop("report_url"), click.get_current_context().get_parameter_source("report_url")
         refuse_with_fleet(
             GAMEDAY=options.pop("gameday"),
             **{n: options.pop(n) for n in ("inventory", "seed", "scheduled")},
-            **{"report-url": options.pop("report_url") or None},
+            **{"report-url": url if source is click.core.ParameterSource.COMMANDLINE else None},
         )
         return run_and_show(FleetOptions(fleet, keep=keep, **options))
     if options["gameday"] is None:

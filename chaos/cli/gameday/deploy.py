@@ -14,7 +14,7 @@ import click
 from chaos.app.day.deploy import DeployOptions, SecretSource, deployment_of
 from chaos.app.day.deploy_needs import programs_of
 from chaos.app.day.document import LoadedGameDay, load_game_day
-from chaos.cli.gameday.run import day_inventory
+from chaos.cli.gameday.run import check_report_url, day_inventory
 from chaos.core.errors import Exit, UsageError
 from chaos.core.text import shell_word
 from chaos.documents.inventory import load_inventory
@@ -54,6 +54,7 @@ class Options:
     storage_class: str
     s3: str
     secret: str
+    report_url: str
     form: str
 
 
@@ -63,7 +64,7 @@ def deploy(options: Options) -> int:
     day = load_game_day(options.gameday)
     path = day_inventory(day, options.inventory)
     storage = Storage(options.size, options.storage_class, options.s3)
-    wanted = DeployOptions(options.namespace, options.image, storage, options.secret)
+    wanted = DeployOptions(options.namespace, options.image, storage, options.secret, report_url=options.report_url)
     deployment, sources = deployment_of(day, path, wanted)
     objects = [helm_values(deployment)] if options.form == "helm" else manifests(deployment)
     click.echo(dump(objects), nl=False)
@@ -78,6 +79,7 @@ def deploy(options: Options) -> int:
 
 
 def _check(options: Options) -> None:
+    check_report_url(options.report_url)
     patterns = (
         ("--namespace", options.namespace, NAMESPACE),
         ("--storage", options.size, SIZE),

@@ -31,6 +31,7 @@ from chaos.core.text import escape_for_encoding, printable
 from chaos.documents.inventory import load_inventory
 from chaos.engine.connection import login
 from chaos.engine.stop import Interrupted, stop_on_signal
+from chaos.gameday.fleet_document import REPORT_URL
 from chaos.gameday.state import DAY_NAME, exit_code
 
 
@@ -104,8 +105,7 @@ def run_and_report(options: DayOptions) -> int:
     """Run the day, print how it ended, and return the exit code. Raises NodefallError."""
     tune_gc()
     check_id(options.id)
-    if options.report_url and not re.fullmatch(r"https?://[^\s?#]+", options.report_url):
-        raise UsageError(f"--report-url {options.report_url!r}: not a URL of http or https without a query")
+    check_report_url(options.report_url)
     day = load_game_day(options.gameday)
     path = day_inventory(day, options.inventory)
     inventory = load_inventory(path)
@@ -153,6 +153,12 @@ def check_id(day: str) -> None:
     """Raises UsageError for an ID that is no name."""
     if day and not re.fullmatch(DAY_NAME, day):
         raise UsageError(f"--id {day!r}: use letters, digits, dots and dashes, at most 63 of them")
+
+
+def check_report_url(url: str) -> None:
+    """Raises UsageError for a base of links to reports that is none."""
+    if url and not re.fullmatch(REPORT_URL, url):
+        raise UsageError(f"--report-url {url!r}: not a URL of http or https without a query")
 
 
 def who() -> str:

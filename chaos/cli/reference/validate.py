@@ -18,10 +18,26 @@ if TYPE_CHECKING:
     from chaos.gameday.document import GameDay
     from chaos.gameday.fleet_document import Fleet
 
+    _Document = Experiment | Inventory | GameDay | Fleet | Statements
+
+_FIELDS = ("file", "line", "column", "message", "hint")
+
 
 def validate(files: tuple[Path, ...], as_json: bool) -> int:
-    """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion."""
-    results = [_check(path) for path in files]
+    """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion.
+
+    With an inventory of a lab among them, also whether a lab can run the workloads of the experiments.
+    """
+    documents = [(path, *_read(path)) for path in files]
+    on_lab = any(document is not None and getattr(document, "lab", None) for _, document, _ in documents)
+    results: list[dict[str, Any]] = []
+    for path, document, problems in documents:
+        kind, name = (document.kind, document.metadata.name) if document else ("", "")
+        found = [*problems, *(_lab_problems(path, document) if document and on_lab else ())]
+        shown = [{field: getattr(problem, field) for field in _FIELDS} for problem in found]
+        results.append(
+            {"file": str(path), "kind": "" if found else kind, "name": "" if found else name, "problems": shown}
+        )
     valid = not any(result["problems"] for result in results)
     if as_json:
         print_document({"valid": valid, "files": results})
@@ -33,17 +49,29 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
     return Exit.HELD if valid else Exit.USAGE
 
 
-def _check(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[_Document | None, tuple[Problem, ...]]:
     try:
-        document = _load(path)
+        return _load(path), ()
     except BadInput as error:
-        fields = ("file", "line", "column", "message", "hint")
-        problems = [{field: getattr(problem, field) for field in fields} for problem in error.problems]
-        return {"file": str(path), "kind": "", "name": "", "problems": problems}
-    return {"file": str(path), "kind": document.kind, "name": document.metadata.name, "problems": []}
+        return None, tuple(error.problems)
 
 
-def _load(path: Path) -> Experiment | Inventory | GameDay | Fleet | Statements:
+def _lab_problems(path: Path, document: _Document) -> list[Problem]:
+    """What a lab would reject of an experiment's workload."""
+    workload = document.spec.workload if document.kind == "Experiment" else None
+    if workload is None:
+        return []
+    from chaos.documents.manifests import load_objects  # noqa: PLC0415
+    from chaos.lab.facade import rejections  # noqa: PLC0415
+
+    objects = load_objects(path.parent / name for name in workload.manifests)
+    return [
+        objects[index].problem(f"a lab rejects {objects[index].object['kind']}: {reason}").problems[0]
+        for index, reason in rejections([located.object for located in objects])
+    ]
+
+
+def _load(path: Path) -> _Document:
     from chaos.documents.document import kind_of_document, read_document  # noqa: PLC0415 - slow
 
     kind = kind_of_document(path, read_document(path))

@@ -188,7 +188,8 @@ def describe_rejected(rejected: RejectedEntry) -> str:
 def _describe(replica: PendingRun, resolved: ResolvedReplica) -> Iterator[str]:
     identity = replica.identity
     begun = _timestamp(identity.started)
-    yield f"run {identity.run} of {identity.holder or 'an unknown user'}, begun {begun}: no key proves its journal"
+    journal = "its journal is known from the cluster only, and not signed with a key that is here"
+    yield f"run {identity.run} of {identity.holder or 'an unknown user'}, begun {begun}: {journal}"
     for entry in resolved.accepted:
         yield f"  {on_node(f'{entry.step} ({entry.action})', entry.node)}"
         for step in entry.undo.steps:

@@ -20,6 +20,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "nodefall new drain-shop.yaml --action drain --expect pods-evicted --expect workload-available",
     "nodefall new shop.yaml --action poweroff --workload shop/deployment.yaml",
     "nodefall new shop.yaml --action kubelet-stop --namespace shop",
+    "nodefall new db.yaml --action power-cut --namespace shop --owner StatefulSet/db",
     "nodefall new --list",
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
@@ -38,6 +39,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--namespace", "-n", metavar="NAME", help="Observe the pods of this namespace instead of applying a workload."
 )
+@click.option(
+    "--owner", metavar="KIND/NAME", default="",
+    help="The workload in --namespace that the experiment is about. A node that runs its pods fails.",
+)  # fmt: skip
 @click.option("--title", metavar="TEXT", default="", help="The title of the experiment.")
 @click.option("--force", is_flag=True, help="Overwrite FILE and the sample beside it.")
 @click.option("--list", "list_names", is_flag=True, help="List the values of --action and --expect.")

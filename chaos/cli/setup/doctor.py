@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from chaos.app.doctor import DoctorRequest, Report, check_names, diagnose, load_bundled
+from chaos.app.doctor import DoctorRequest, Report, check_names, diagnose
 from chaos.app.wiring.connect import connect_cluster
 from chaos.cli.complete import bundled_names
 from chaos.core.files import bundled_path
@@ -28,18 +28,13 @@ _COLUMN = 19
 
 def run_doctor(read_inventory: Callable[[], Inventory], experiments: tuple[Path, ...], reports: Path) -> Report:
     """The report about ``experiments``, by default the bundled ones. Raises NodefallError."""
-    unloadable: dict[str, str] = {}
-    if experiments:
-        loaded = [load(path) for path in experiments]
-    else:
-        loaded, unloadable = load_bundled([bundled_path(f"experiments/{name}.yaml") for name in bundled_names()])
+    paths = experiments or [bundled_path(f"experiments/{name}.yaml") for name in bundled_names()]
+    loaded = [load(path) for path in paths]
     check_names(loaded)
     inventory = read_inventory()
     with refuse_before_side_effects(), connect_cluster(inventory) as connection, connection.clock.participant():
         progress = _Counter()
-        request = DoctorRequest(
-            connection, reports, bundled=not experiments, on_host_inspected=progress, unloadable=unloadable
-        )
+        request = DoctorRequest(connection, reports, bundled=not experiments, on_host_inspected=progress)
         report = diagnose(loaded, request)
         progress.end()
     return report

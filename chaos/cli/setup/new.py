@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import click
 
 from chaos.cli.output import echo, write_trusted
 from chaos.cli.reference.validate import schema_text
-from chaos.cli.setup.new_faults import MENU, expectation_keys, suggestions
-from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, WORKLOAD, Request, skeleton
+from chaos.cli.setup.new_faults import MENU, WORKLOAD, expectation_keys, suggestions
+from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, Request, skeleton
 from chaos.core.errors import UsageError
 from chaos.core.field_types import NAME
 from chaos.core.text import shell_word
@@ -30,7 +30,10 @@ READY_MADE = "Ten experiments are ready to run: nodefall list. This command writ
 
 @dataclass(frozen=True, slots=True)
 class NewOptions:
-    """The options of the command. ``namespace``: of pods that exist, None to apply a workload."""
+    """The options of the command. ``namespace``: of pods that exist, None to apply a workload.
+
+    ``owner``: a workload in the namespace, as Kind/name.
+    """
 
     file: Path | None
     actions: tuple[str, ...]
@@ -39,6 +42,7 @@ class NewOptions:
     namespace: str | None
     title: str
     force: bool
+    owner: str = ""
 
 
 def list_choices() -> None:
@@ -60,7 +64,7 @@ def create(options: NewOptions) -> None:
     _check(options)
     if not options.actions:
         options = _complete_by_answers(options)
-    expectations = options.expectations or suggestions(options.actions[0])
+    expectations = options.expectations or suggestions(options.actions[0], options.owner.partition("/")[0])
     file = options.file or Path(f"{options.actions[0]}.yaml")
     name = _name(file)
     sample = None if options.workload or options.namespace else file.with_name(f"{name}-workload.yaml")
@@ -73,6 +77,7 @@ def create(options: NewOptions) -> None:
         namespace=options.namespace or WORKLOAD,
         title=" ".join(options.title.split()),
         schema=_SCHEMA,
+        owner=options.owner,
     )
     texts = {file: skeleton(request)} | ({sample: SAMPLE_WORKLOAD} if sample else {})
     _write(file.with_name(_SCHEMA), texts, options.force)
@@ -95,6 +100,10 @@ def _check(options: NewOptions) -> None:
         )
     _check_names("action", options.actions, registry.actions)
     _check_names("expect", options.expectations, registry.assertions)
+    if options.owner and not re.fullmatch(r"(Deployment|StatefulSet|DaemonSet)/[a-z0-9][-a-z0-9.]*", options.owner):
+        raise UsageError(f"--owner: {options.owner!r} is not a workload", hint="write it like StatefulSet/db")
+    if options.owner and not options.namespace:
+        raise UsageError("--owner needs --namespace", hint="name the namespace in which the workload is")
     if not options.actions and not _on_terminal():
         raise UsageError("--action is missing, and there is no terminal to ask", hint="nodefall new --list")
 
@@ -114,15 +123,13 @@ def _check_names(option: str, names: Iterable[str], known: Mapping[str, Any]) ->
 def _complete_by_answers(options: NewOptions) -> NewOptions:
     """The options completed by a person's answers."""
     with_workload = options.workload is None and options.namespace is None
-    answers = ask(expects=not options.expectations, workload=with_workload)
-    return NewOptions(
-        options.file,
-        (answers.action,),
-        options.expectations or answers.expectations,
-        options.workload or answers.workload,
-        options.namespace or answers.namespace,
-        options.title,
-        options.force,
+    answers = ask(expects=not options.expectations, workload=with_workload, kind=options.owner.partition("/")[0])
+    return replace(
+        options,
+        actions=(answers.action,),
+        expectations=options.expectations or answers.expectations,
+        workload=options.workload or answers.workload,
+        namespace=options.namespace or answers.namespace,
     )
 
 
@@ -166,7 +173,7 @@ class Answers:
     namespace: str | None = None
 
 
-def ask(*, expects: bool, workload: bool) -> Answers:
+def ask(*, expects: bool, workload: bool, kind: str = "") -> Answers:
     """Ask on the terminal; an answer that is not understood is asked for again. Raises click.Abort at its end."""
     registry = load_registry()
     click.echo(READY_MADE, err=True)
@@ -177,7 +184,7 @@ def ask(*, expects: bool, workload: bool) -> Answers:
     )
     expectations: tuple[str, ...] = ()
     if expects:
-        likely = suggestions(action)
+        likely = suggestions(action, kind)
         _menu("What must hold?", [(name, _question(action, name)) for name in likely])
         default = ",".join(str(number) for number, _ in enumerate(likely, 1))
         hint = "numbers, or names of nodefall list assertions, with commas"

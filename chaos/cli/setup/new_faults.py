@@ -35,6 +35,8 @@ BEFORE: Mapping[str, str] = {
     "uncordon": "cordon",
     "untaint": "taint",
 }
+WORKLOAD = "workload"  # in parameters, the namespace of the experiment's workload
+_STAYS = ("StatefulSet", "DaemonSet")  # whose pods have no replacement while their node is silent
 LATER = "60s"  # after the step before, where the action's example does not say when
 # Parameters instead of those of the action's example.
 STEP_PARAMS: Mapping[str, Mapping[str, Any]] = {
@@ -126,13 +128,39 @@ def effect_of(action: str) -> Effect:
     return EFFECTS.get(action, Effect.OTHER)
 
 
-def suggestions(action: str) -> tuple[str, ...]:
-    """Assertions that are worth asking for after a fault, the most useful first."""
-    return SUGGESTED[effect_of(action)]
+def suggestions(action: str, kind: str = "") -> tuple[str, ...]:
+    """Assertions that are worth asking for after a fault, the most useful first. ``kind``: of the workload, if known.
+
+    The pods of a DaemonSet are not replaced elsewhere, and those of a StatefulSet not while their node is silent.
+    """
+    found = SUGGESTED[effect_of(action)]
+    if kind == "DaemonSet":
+        return tuple(name for name in found if name not in ("pods-rescheduled", "pods-evicted"))
+    if kind == "StatefulSet" and effect_of(action) is Effect.SILENCE:
+        return tuple("pods-stuck" if name == "pods-rescheduled" else name for name in found)
+    return found
 
 
-def expectation_keys(action: str, assertion: str) -> Mapping[str, Any]:
+_STUCK = {
+    "name": "the pods of the node are not replaced: they may still run",
+    "with": _WORKLOAD_PODS,
+    "after": "fault",
+    "within": f"{_UNREACHABLE} + 35s + toleration(unreachable)",
+    "for": "30s",
+}
+_FEW = {
+    "name": "all but one pod stay available",
+    "with": {"namespace": WORKLOAD, "unavailable-at-most": 1},
+    "always": {"for": "2m"},
+}
+
+
+def expectation_keys(action: str, assertion: str, kind: str = "") -> Mapping[str, Any]:
     """Keys that replace those of the assertion's example after this fault; empty if the example fits."""
+    if assertion == "pods-stuck" and effect_of(action) is Effect.SILENCE:
+        return _STUCK
+    if assertion == "workload-available" and effect_of(action) is Effect.SILENCE and kind in _STAYS:
+        return _FEW
     if (condition := _CONDITIONS.get(action)) and assertion == "node-condition":
         params = {"node": "victim", "type": condition, "status": "True"}
         return {"name": f"the node reports {condition}", "with": params, "within": "2m"}

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos.cli.setup.new_faults import BEFORE, LATER, STEP_PARAMS, expectation_keys
+from chaos.cli.setup.new_faults import BEFORE, LATER, STEP_PARAMS, WORKLOAD, expectation_keys
 from chaos.core.action import AnyAction, UndoKind
 from chaos.core.experiment import OPERATORS, parse_moment
 from chaos.documents.yaml_text import flow, parse_flow
 from chaos.engine.registry import load_registry
 
-WORKLOAD = "workload"  # in parameters, the namespace of the experiment's workload
 _DEFAULT_WITHIN = "2m"
 _SCHEMA_LINE = "# yaml-language-server: $schema={schema}"
 # Values of examples that belong to someone's cluster: a comment asks to change them.
@@ -53,7 +52,7 @@ spec:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What fails and what must hold. ``workload``: path of manifests relative to the experiment, "" to observe the
-    pods of ``namespace`` instead."""
+    pods of ``namespace`` instead, or only those of the ``owner`` in it, as Kind/name."""
 
     name: str
     actions: tuple[str, ...]
@@ -62,6 +61,12 @@ class Request:
     namespace: str = WORKLOAD
     title: str = ""
     schema: str = "nodefall.schema.json"
+    owner: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the owner, or ""."""
+        return self.owner.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +142,14 @@ def _in_namespace(params: dict[str, Any], namespace: str) -> dict[str, Any]:
 def _hypothesis(request: Request, name: str, fault: str) -> dict[str, Any]:
     """One expectation, with every moment at the fault."""
     example = parse_flow(load_registry().assertions[name].example)
-    own = expectation_keys(request.actions[0], name)
+    own = expectation_keys(request.actions[0], name, request.kind)
     if any(operator in own for operator in OPERATORS):
         example = {key: value for key, value in example.items() if key not in (*OPERATORS, "for", "timing")}
     keys = {**example, **own}
     params = _in_namespace(dict(keys.get("with", {})), request.namespace)
+    if request.owner and "owner" in load_registry().assertions[name].params.model_fields:
+        params = {key: value for key, value in params.items() if key not in ("labels", "names", "kinds", "except")}
+        params |= {"namespace": request.namespace, "owner": request.owner}
     moments = load_registry().assertions[name].moment_fields
     keys["with"] = {key: fault if key in moments else value for key, value in params.items()}
     keys["after"] = _moved(keys.get("after", fault), fault)
@@ -202,6 +210,8 @@ def _targets(request: Request, steps: Iterable[_Step], hypotheses: Iterable[dict
     if used or any("victim" in flow(hypothesis) for hypothesis in hypotheses):
         yield "  # One node at random (--seed); by nodes or except: [NAME], matchLabels: {KEY: VALUE}, zone: ZONE."
         runs = ", runs: workload" if request.workload else ""
+        if request.owner:
+            runs = f", runs: {flow({'namespace': request.namespace, 'owner': request.owner})}"
         yield "  targets:"
         yield f"    victim: {{role: worker, count: 1{runs}}}"
 
@@ -221,7 +231,8 @@ def _steady_state(request: Request) -> Iterator[str]:
     yield "  # Without this there is no run; recovery requires it again."
     yield "  steadyState:"
     yield "    - {assert: nodes-ready, with: {nodes: all}}"
-    yield f"    - {{assert: workload-available, with: {{namespace: {request.namespace}}}}}"
+    owner = f", owner: {request.owner}" if request.owner else ""
+    yield f"    - {{assert: workload-available, with: {{namespace: {request.namespace}{owner}}}}}"
 
 
 def _method(steps: Iterable[_Step]) -> Iterator[str]:
@@ -238,7 +249,7 @@ def _expectations(request: Request, hypotheses: Iterable[dict[str, Any]]) -> Ite
     for keys in hypotheses:
         if (summary := load_registry().assertions[keys["assert"]].summary) not in keys["name"]:
             yield f"    # {keys['assert']}: {summary}"
-        if not expectation_keys(request.actions[0], keys["assert"]):
+        if not expectation_keys(request.actions[0], keys["assert"], request.kind):
             yield from _ask_to_change(keys["with"], "    ")
         for index, (key, value) in enumerate(keys.items()):
             yield f"    {'  ' if index else '- '}{key}: {flow(value)}"

@@ -3,7 +3,6 @@
 Over requests, so that proxies and CAs of the environment are used (``HTTPS_PROXY``, ``REQUESTS_CA_BUNDLE``).
 """
 
-# ruff: noqa: PLC0415 - requests is slow to import
 from __future__ import annotations
 
 import time
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from chaos.cluster.connections import bounded_session, limit_rest
 from chaos.cluster.errors import OTHER, from_exception
 from chaos.core.errors import NodefallError
 from chaos.core.ports import Response
@@ -35,14 +35,12 @@ def http_request(
 ) -> Response:
     """One request and its answer, of any status; a redirect is not followed. ``seconds``: of wall time.
 
-    A resolver that hangs, or headers that arrive byte by byte, may take longer. Raises HttpFailed.
+    A resolver that hangs may take longer. Raises HttpFailed.
     """
-    import requests
-
     where = server_of(url)
     deadline = time.monotonic() + seconds
     try:
-        with requests.Session() as session:
+        with bounded_session() as session:
             response = session.request(
                 method,
                 url,
@@ -61,14 +59,13 @@ def http_request(
 
 def read_bounded(response: Any, limit: int, deadline: float, where: str) -> bytes:
     """The body of a streamed response. ``deadline``: by the monotonic clock. Raises HttpFailed."""
+    limit_rest(response.raw, max(deadline - time.monotonic(), 0.001))
     parts, size = [], 0
     for part in response.iter_content(_CHUNK):
         parts.append(part)
         size += len(part)
         if size > limit:
             raise HttpFailed(f"{where}: its response is longer than {limit} bytes")
-        if time.monotonic() > deadline:
-            raise HttpFailed(f"{where}: its response did not end in time")
     return b"".join(parts)
 
 

@@ -16,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 from msgspec import Struct
 
+from chaos.cluster.connections import bounded_session
 from chaos.cluster.observers.alerting_rules import decode_rules
 from chaos.cluster.observers.http_client import HttpFailed, describe_failure, read_bounded, server_of
 from chaos.cluster.watch_codec import DECODE_ERRORS
@@ -96,7 +97,7 @@ class PrometheusClient:
         client = PrometheusConnect(self._url, retry=Retry(0), session=asking, timeout=_TIMEOUT)
         try:
             return getattr(client, method)(query, *arguments)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:  # the last one: nested without end
             raise PrometheusUnavailable(
                 f"Prometheus at {server_of(self._url)}: its response is not JSON of Prometheus{_quoted(asking.body)}",
                 hint="check prometheus.url in the inventory, and whether a login page is in front of it",
@@ -148,14 +149,16 @@ class PrometheusClient:
 
         limit, where = self._max_bytes, server_of(self._url)
 
-        class Session(requests.Session):
-            def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-                deadline = time.monotonic() + _MAX_SECONDS
-                response = super().send(request, **{**options, "stream": True})
-                response._content = read_bounded(response, limit, deadline, where)
-                return response
+        session = bounded_session()
+        send = session.send
 
-        session = Session()
+        def send_bounded(request: requests.PreparedRequest, **options: Any) -> requests.Response:
+            deadline = time.monotonic() + _MAX_SECONDS
+            response: requests.Response = send(request, **{**options, "stream": True})
+            response._content = read_bounded(response, limit, deadline, where)
+            return response
+
+        session.send = send_bounded
         session.headers.update(self._authorization() | self._headers)
         session.auth = lambda request: request  # without any, a password of ~/.netrc would replace the token
         session.cert = (self._tls.certificate, self._tls.key) if self._tls.certificate else None

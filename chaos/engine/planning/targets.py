@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from chaos.core.cluster_view import ClusterView, zone
 from chaos.core.errors import Refused
@@ -14,6 +14,7 @@ from chaos.core.kube import Node, full_name, is_ready, operating_system
 from chaos.core.target_spec import TargetPods, TargetSpec
 
 SPREAD = 3  # replicas of the bundled workloads
+_MAX_VALUES = 6  # of a label, in a message
 
 
 def planned_targets(experiment: Experiment) -> dict[str, TargetSpec]:
@@ -113,7 +114,7 @@ def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inven
 
 
 def _matches(node: Node, spec: TargetSpec, view: ClusterView) -> bool:
-    labels = node.metadata.labels or {}
+    labels = _labels(node)
     return (
         (spec.nodes is None or node.metadata.name in spec.nodes)
         and (spec.role is None or view.role(node.metadata.name) == spec.role)
@@ -147,8 +148,36 @@ def _describe_shortage(spec: TargetSpec, view: ClusterView) -> str:
     if spec.runs and not spec.runs.is_own and not any(existing_pods(spec, node, view) for node in view.nodes):
         return f"there are no {spec.runs} on any node"
     matching = [node for node in view.nodes.values() if _matches(node, spec, view)]
+    if absent := "" if matching else _describe_absence(spec, view):
+        return f"0 of {len(view.nodes)} nodes match it, as none has {absent}"
     not_ready = sum(not is_ready(node) for node in matching)
     return f"{len(matching)} of {len(view.nodes)} nodes match it, {not_ready} of them are not Ready"
+
+
+def _describe_absence(spec: TargetSpec, view: ClusterView) -> str:
+    """What a target asks for and no node has, with what there is; "" if no single part of it is missing."""
+    nodes = view.nodes.values()
+    parts: list[tuple[str, Callable[[Node], str], str]] = [
+        ("zone", zone, spec.zone or ""),
+        ("role", lambda node: view.role(node.metadata.name), spec.role or ""),
+        ("operating system", operating_system, spec.os or ""),
+    ]
+    parts += [(f"label {key}", _label(key), value) for key, value in (spec.match_labels or {}).items()]
+    for what, of, wanted in parts:
+        found = sorted({of(node) for node in nodes} - {""})
+        if wanted and wanted not in found:
+            known = f"found: {', '.join(found[:_MAX_VALUES])}" if found else "no node has any"
+            return f"{what} {wanted} ({known})"
+    unmet = (each for each in spec.match_expressions if not any(each.matches(_labels(node)) for node in nodes))
+    return next((f"label {each.key}: {each.operator} {', '.join(each.values)}".rstrip() for each in unmet), "")
+
+
+def _label(key: str) -> Callable[[Node], str]:
+    return lambda node: _labels(node).get(key, "")
+
+
+def _labels(node: Node) -> dict[str, str]:
+    return node.metadata.labels or {}
 
 
 def _check_limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> None:

@@ -155,6 +155,8 @@ qdisc show dev lo
 filter show dev lo parent 4e0f:
 filter show dev lo parent ffff:
 """
+# Modules without which no packet is delayed, in the order in which they are tried, and what is then shown.
+_REQUIRED = {"sch_prio": "qdisc prio 4e0f:", "cls_flower": "classid 4e0f:4", "sch_netem": "qdisc netem 4e10:"}
 _SIGNS = {  # in what is shown
     "netem": ("qdisc netem 4e10:",),
     "normal": ("qdisc netem 4e11:",),
@@ -176,7 +178,6 @@ def netem_support(stdout: str, _exit_code: int) -> list[str]:  # not 0 where one
     ``normal``: delays of that distribution, a file of tc. ``tbf``: a limited rate. ``ingress``: inbound
     packets too.
     """
-    found = [name for name, signs in _SIGNS.items() if all(sign in stdout for sign in signs)]
-    if "netem" not in found or "classid 4e0f:4" not in stdout:
-        raise ValueError("kernel or tc cannot delay packets (sch_netem, sch_prio, cls_flower; package iproute2)")
-    return found
+    if lacking := [module for module, sign in _REQUIRED.items() if sign not in stdout]:
+        raise ValueError(f"the kernel has no module {lacking[0]}, or tc cannot use it: load it, or install iproute2")
+    return [name for name, signs in _SIGNS.items() if all(sign in stdout for sign in signs)]

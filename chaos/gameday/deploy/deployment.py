@@ -73,6 +73,7 @@ class Deployment:
     ``deadline``: how late a Job may begin, in seconds.
     ``secret``: the name of the Secret with ``secret_env`` and ``secret_files``.
     ``fleet``: the name of the fleet that runs the day, "" for a CronJob; neither touches the other's objects.
+    ``report_url``: where people find the reports, "" for messages without links.
     """
 
     day: str
@@ -92,11 +93,18 @@ class Deployment:
     preferences: NodePreferences = NodePreferences()
     storage: Storage = Storage()
     fleet: str = ""
+    report_url: str = ""
 
     @property
     def name(self) -> str:
         """Of every object."""
         return f"{_FLEET_PREFIX}{self.fleet}" if self.fleet else f"{_PREFIX}{self.day}"
+
+    def run_arguments(self, *day: str) -> list[str]:
+        """Of nodefall; ``day``: those that select the day."""
+        url = ("--report-url", self.report_url.replace("$", "$$")) if self.report_url else ()  # $(...) is a variable
+        given = ("gameday", "run", self.gameday, "--inventory", self.inventory, "--reports", REPORTS)
+        return [*given, *day, *url, "--yes", "--plain"]
 
     @property
     def labels(self) -> dict[str, str]:

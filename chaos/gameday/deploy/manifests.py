@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.core.labels import DAY_ANNOTATION, PLAN_ANNOTATION
 from chaos.core.permission import role_manifests
-from chaos.gameday.deploy.deployment import REPORTS, Deployment
+from chaos.gameday.deploy.deployment import Deployment
 from chaos.gameday.deploy.pod import config_data, config_name, pod_template, upload_template
 
 # Of 1.75.1. Renew it with the version.
@@ -170,10 +170,7 @@ def fleet_job(deployment: Deployment, day: str, plan_hash: str) -> dict[str, Any
 
 
 def _arguments(deployment: Deployment, day: str) -> list[str]:
-    return [
-        *("gameday", "run", deployment.gameday, "--inventory", deployment.inventory),
-        *("--reports", REPORTS, "--id", day, "--yes", "--plain"),
-    ]
+    return deployment.run_arguments("--id", day)
 
 
 def helm_values(deployment: Deployment) -> dict[str, Any]:

@@ -208,10 +208,7 @@ def reports_volume(deployment: Deployment) -> dict[str, Any]:
 
 def arguments(deployment: Deployment) -> list[str]:
     """Of nodefall. The Job's name names the day, so that each Job is a day, and each pod of a Job continues with it."""
-    return [
-        *("gameday", "run", deployment.gameday, "--inventory", deployment.inventory),
-        *("--reports", REPORTS, "--id", f"$({_JOB_ENV})", "--scheduled", "--yes", "--plain"),
-    ]
+    return deployment.run_arguments("--id", f"$({_JOB_ENV})", "--scheduled")
 
 
 def _own_env() -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Admission of new objects: validation, defaulting and admission plugins of the API server, as far as simulated.
 
-Fields that the lab cannot simulate faithfully (probes, affinity between pods) are rejected.
+Fields that the lab cannot simulate faithfully (probes, init containers) are rejected.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from chaos.lab.apiserver.admission_affinity import affinity_problems, merge_label_keys
 from chaos.lab.apiserver.admission_metadata import admit_node, check_new
 from chaos.lab.apiserver.store import Store, clone
 from chaos.lab.objects import MEMORY_PRESSURE, NOT_READY, UNREACHABLE, Object, generated_name, parse_quantity
@@ -103,9 +104,8 @@ def _check_container(container: Object) -> None:
 
 
 def _check_scheduling(spec: Object) -> None:
-    affinity = spec.get("affinity") or {}
-    if affinity.get("podAffinity") or affinity.get("podAntiAffinity"):
-        raise InvalidError("the lab does not simulate affinity between pods; use topologySpreadConstraints")
+    if problem := next(affinity_problems(spec), None):
+        raise InvalidError(problem)
     if spec.get("schedulerName", "default-scheduler") != "default-scheduler":
         raise InvalidError("the lab has no scheduler other than default-scheduler")
     for item in spec.get("topologySpreadConstraints") or []:
@@ -138,7 +138,9 @@ class PodAdmission:
 
     def admit(self, pod: Object) -> None:
         """Check a new pod, and replace its spec by one with defaults. Raises InvalidError."""
-        body, annotations = pod.get("spec") or {}, pod["metadata"].get("annotations") or {}
+        metadata = pod["metadata"]
+        annotations = metadata.get("annotations") or {}
+        body = merge_label_keys(pod.get("spec") or {}, metadata.get("labels") or {})
         priority = _priority(body, self._store)
         key = (msgspec.json.encode(body), msgspec.json.encode(annotations), priority)
         if (admitted := self._admitted.get(key)) is None:

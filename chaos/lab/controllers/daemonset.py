@@ -213,7 +213,8 @@ def _node_pod(prototype: Object, node: Object) -> Object:
     pod: Object = clone(prototype)
     field = {"key": "metadata.name", "operator": "In", "values": [name_of(node)]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    pod["spec"]["affinity"] = {**(pod["spec"].get("affinity") or {}), "nodeAffinity": required}
     return pod
 
 

@@ -8,7 +8,15 @@ from chaos.lab.apiserver.events import Recorder
 from chaos.lab.apiserver.pods import add_topology_labels, observed_generation
 from chaos.lab.apiserver.registry import Registry
 from chaos.lab.apiserver.store import Change
-from chaos.lab.controllers.scheduler_plugins import VolumeBinding, feasible_nodes, fit_error_message, refusal, score
+from chaos.lab.controllers.scheduler_affinity import requires_pods
+from chaos.lab.controllers.scheduler_plugins import (
+    VolumeBinding,
+    feasible_nodes,
+    fit_error_message,
+    order_of,
+    refusal,
+    score,
+)
 from chaos.lab.controllers.scheduler_ranking import RankingCache, select_candidate
 from chaos.lab.controllers.scheduler_snapshot import KUBERNETES_PREFIX, Key, Snapshot, as_seen
 from chaos.lab.controllers.workload import WorkQueue
@@ -42,6 +50,7 @@ class Scheduler:
         self._queue_times: dict[str, float] = {}  # by uid: when a pod entered the queue, or failed to schedule
         self._pending: set[Key] = set()
         self._nominated_pods: set[Key] = set()  # pending until their victims are gone
+        self._attached_pods: set[Key] = set()  # pending, with a required affinity to other pods
         self._dirty_pods: set[Key] = set()  # since the last pass
         self._dirty_nodes: set[str] = set()
         self._snapshot = Snapshot(registry.rules)
@@ -54,6 +63,7 @@ class Scheduler:
 
     def start(self) -> None:
         self._store.subscribe(self._on_change, "pods", "persistentvolumeclaims", "persistentvolumes", "nodes")
+        self._store.subscribe(self._on_namespace_change, "namespaces")
 
     def retry(self) -> None:
         """Try to schedule the pending pods again."""
@@ -69,6 +79,9 @@ class Scheduler:
         if change.before is None or (retries and _is_relevant(change)):
             self._queue.add("")
 
+    def _on_namespace_change(self, change: Change) -> None:
+        self._snapshot.terms.put_namespace(name_of(change.object), labels_of(change.object))
+
     def _on_pod_change(self, change: Change) -> None:
         pod, before, key = change.object, change.before, change.key
         bound, deleted = bool(node_of(pod)), change.type == "DELETED"
@@ -80,16 +93,15 @@ class Scheduler:
             self._queue_times.pop(uid_of(pod), None)
         if bound:
             self._dirty_pods.add(key)
-        if bound or deleted or is_deleting(pod):
-            self._pending.discard(key)
-            self._nominated_pods.discard(key)
-        else:
-            self._pending.add(key)
-            if pod["status"].get("nominatedNodeName"):
-                self._nominated_pods.add(key)
-            else:
-                self._nominated_pods.discard(key)
-        if new or freed:
+        is_pending = not (bound or deleted or is_deleting(pod))
+        for keys, belongs in (
+            (self._pending, is_pending),
+            (self._nominated_pods, is_pending and bool(pod["status"].get("nominatedNodeName"))),
+            (self._attached_pods, is_pending and requires_pods(pod)),
+        ):
+            (keys.add if belongs else keys.discard)(key)
+        attracts = bool(self._attached_pods) and bound and (before is None or _differs_to_others(before, pod))
+        if new or freed or attracts:
             self._queue.add("")
 
     def _run(self, _key: str) -> None:
@@ -180,7 +192,9 @@ class Scheduler:
             return self._rankings.best(pod)
         nodes = [snapshot.nodes[name] for name in sorted(names) if name in snapshot.nodes]
         scores = {name_of(node): score(pod, node, snapshot) for node in feasible_nodes(pod, nodes, snapshot)[0]}
-        return [name for name, value in scores.items() if value == min(scores.values())]
+        order = order_of(scores.values())
+        first = min(map(order, scores.values()), default=None)
+        return [name for name, value in scores.items() if order(value) == first]
 
     def _bind(self, pod: Object, node: str) -> Object | None:
         def change(obj: Object) -> None:
@@ -238,12 +252,17 @@ def _is_relevant(change: Change) -> bool:
     return is_cordon_change or taints_of(before) != taints_of(after) or labels_of(before) != labels_of(after)
 
 
+def _differs_to_others(before: Object, after: Object) -> bool:
+    """Whether a bound pod is new to the affinities of others: AssignedPodAdded, AssignedPodUpdated."""
+    return not node_of(before) or labels_of(before) != labels_of(after)
+
+
 def _as_seen(pod: Object, rules: SchedulerRules) -> Object:
     """The pod as the scheduler takes it to be: itself, by the default rules."""
     if rules.compares_selector_values or not pod["spec"].get("nodeSelector"):
         return pod
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeSelector"}
     keys = [{"key": key, "operator": "Exists"} for key in pod["spec"]["nodeSelector"]]
-    terms = {"nodeSelectorTerms": [{"matchExpressions": keys}]}
-    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": keys}]}}
+    spec["affinity"] = {**(spec.get("affinity") or {}), "nodeAffinity": required}
     return {**pod, "spec": spec}

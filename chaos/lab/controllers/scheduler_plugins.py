@@ -10,8 +10,9 @@ was selected for their pod, and before the pod is bound to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from typing import NamedTuple
 
 from chaos.lab.apiserver.pods import untolerated
 from chaos.lab.apiserver.store import Store
@@ -22,6 +23,7 @@ from chaos.lab.apiserver.volumes import (
     unbound_reason,
     with_volume_affinity,
 )
+from chaos.lab.controllers.scheduler_affinity import AFFINITY
 from chaos.lab.controllers.scheduler_snapshot import Snapshot
 from chaos.lab.objects import (
     UNSCHEDULABLE,
@@ -46,15 +48,15 @@ _TAINTS = "node(s) had untolerated taint(s)"
 _AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 _SPREAD = "node(s) didn't match pod topology spread constraints"
 _FULL = "Too many pods"
-UNRESOLVABLE = (_UNSCHEDULABLE, _TAINTS, _AFFINITY)  # by preemption
+UNRESOLVABLE = (_UNSCHEDULABLE, _TAINTS, _AFFINITY, AFFINITY)  # by preemption
 
 
 def feasible_nodes(pod: Object, nodes: Iterable[Object], snapshot: Snapshot) -> tuple[list[Object], Counter[str]]:
     """Nodes that pass all filters, and the number of the other nodes by reason."""
     rejected: Counter[str] = Counter()
-    feasible = []
+    feasible, neighbors = [], Neighbors(pod, snapshot)
     for node in nodes:
-        reason = refusal(pod, node, snapshot)
+        reason = refusal(pod, node, snapshot, neighbors)
         if reason:
             rejected[reason] += 1
         else:
@@ -70,11 +72,12 @@ def fit_error_message(total: int, rejected: Counter[str]) -> str:
     return f"{head}: " + ", ".join(sorted(f"{number} {reason}" for reason, number in rejected.items())) + "."
 
 
-def refusal(pod: Object, node: Object, snapshot: Snapshot) -> str:
+def refusal(pod: Object, node: Object, snapshot: Snapshot, neighbors: Neighbors | None = None) -> str:
     """Reason why the node does not fit the pod, empty if it fits."""
     if reason := node_refusal(pod, node, snapshot.rules) or resource_refusal(requests_of(pod), node, snapshot):
         return reason
-    return "" if Spread(pod, snapshot).allows(domains_of(pod, node)) else _SPREAD
+    neighbors = neighbors or Neighbors(pod, snapshot)
+    return neighbors.refusal(neighbors.domains_of(node))
 
 
 def node_refusal(pod: Object, node: Object, rules: Rules) -> str:
@@ -100,10 +103,39 @@ def resource_refusal(requests: dict[str, int], node: Object, snapshot: Snapshot)
     return ""
 
 
-def score(pod: Object, node: Object, snapshot: Snapshot) -> tuple[int, int, int]:
-    """PreferNoSchedule taints, matching pods in the node's domains, pods on the node. The lowest score is the best."""
-    spread = Spread(pod, snapshot).count_matching(domains_of(pod, node))
-    return count_intolerable_taints(pod, node, snapshot.rules), spread, snapshot.pod_counts[name_of(node)]
+class Score(NamedTuple):
+    """PreferNoSchedule taints, matching pods in the node's domains, weights of affinities, pods on the node."""
+
+    taints: int
+    spread: int
+    affinity: int
+    pods: int
+
+
+def score(pod: Object, node: Object, snapshot: Snapshot) -> Score:
+    """Score of a node that passed the filters."""
+    neighbors = Neighbors(pod, snapshot)
+    spread, affinity = neighbors.score(neighbors.domains_of(node))
+    taints = count_intolerable_taints(pod, node, snapshot.rules)
+    return Score(taints, spread, affinity, snapshot.pod_counts[name_of(node)])
+
+
+def order_of(scores: Collection[Score]) -> Callable[[Score], tuple[int, int, int]]:
+    """Order of nodes with these scores, the best one first.
+
+    If affinities make a difference, they weigh as much as the spread: the plugins' NormalizeScore, both of weight 2.
+    """
+    affinities, most = [item.affinity for item in scores], max((item.spread for item in scores), default=0)
+    least, range_ = min(affinities, default=0), max(affinities, default=0) - min(affinities, default=0)
+    if not range_:
+        return lambda item: (item.taints, item.spread, item.pods)
+    rarest = min(item.spread for item in scores)
+
+    def order(item: Score) -> tuple[int, int, int]:
+        spread = 100 * (most + rarest - item.spread) // most if most > 0 else 100
+        return item.taints, -(spread + 100 * (item.affinity - least) // range_), item.pods
+
+    return order
 
 
 def count_intolerable_taints(pod: Object, node: Object, rules: Rules) -> int:
@@ -117,10 +149,33 @@ def count_intolerable_taints(pod: Object, node: Object, rules: Rules) -> int:
 Domains = tuple[str | None, ...]
 
 
-def domains_of(pod: Object, node: Object) -> Domains:
-    """Domain of the node for each constraint of the pod; None where the node lacks the label."""
-    constraints = pod["spec"].get("topologySpreadConstraints") or []
-    return tuple(labels_of(node).get(item["topologyKey"]) for item in constraints)
+class Neighbors:
+    """What the pods that run mean for the nodes of one pod: spread constraints, and affinity between pods.
+
+    ``keys``: labels of nodes that make a difference.
+    """
+
+    def __init__(self, pod: Object, snapshot: Snapshot) -> None:
+        self._spread, self._affinity = Spread(pod, snapshot), snapshot.affinity(pod)
+        spread = [item["topologyKey"] for item in pod["spec"].get("topologySpreadConstraints") or []]
+        self._split, self.keys = len(spread), (*spread, *self._affinity.keys)
+
+    def domains_of(self, node: Object) -> Domains:
+        """Domains of the node by ``keys``; None where the node lacks the label."""
+        return tuple(labels_of(node).get(key) for key in self.keys)
+
+    def refusal(self, domains: Domains) -> str:
+        """Reason why a node in these domains does not fit, empty if it fits."""
+        if not self._spread.allows(domains[: self._split]):
+            return _SPREAD
+        return self._affinity.refusal(self._labels(domains))
+
+    def score(self, domains: Domains) -> tuple[int, int]:
+        """Matching pods in these domains, and the weights of affinities."""
+        return self._spread.count_matching(domains[: self._split]), self._affinity.score(self._labels(domains))
+
+    def _labels(self, domains: Domains) -> dict[str, str | None]:
+        return dict(zip(self._affinity.keys, domains[self._split :], strict=True))
 
 
 class Spread:

@@ -12,10 +12,11 @@ import msgspec
 from chaos.lab.controllers.scheduler_plugins import (
     UNRESOLVABLE,
     Domains,
-    Spread,
+    Neighbors,
+    Score,
     count_intolerable_taints,
-    domains_of,
     node_refusal,
+    order_of,
     refusal,
     resource_refusal,
 )
@@ -46,14 +47,14 @@ class RankingCache:
     def best(self, pod: Object) -> list[str]:
         """Nodes with the best score for the pod, by name; none if no node fits."""
         spec = pod["spec"]
-        topology = [item["topologyKey"] for item in spec.get("topologySpreadConstraints") or []]
+        neighbors = Neighbors(pod, self._snapshot)
         node_filters = [spec.get("tolerations"), spec.get("nodeSelector"), spec.get("affinity")]
-        key = msgspec.json.encode([node_filters, requests_of(pod), topology])
+        key = msgspec.json.encode([node_filters, requests_of(pod), neighbors.keys])
         if key not in self._rankings:
             if len(self._rankings) >= _MAX_CACHED:
                 self._rankings.clear()
-            self._rankings[key] = _Ranking(pod, self._snapshot.nodes)
-        return self._rankings[key].best(pod, self._snapshot)
+            self._rankings[key] = _Ranking(pod, neighbors.keys, self._snapshot.nodes)
+        return self._rankings[key].best(neighbors, self._snapshot)
 
     def on_node_change(self, name: str) -> None:
         for ranking in self._rankings.values():
@@ -70,8 +71,8 @@ class RankingCache:
 class _Ranking:
     """Feasible nodes by their domains and then by level; each list in order of name."""
 
-    def __init__(self, pod: Object, nodes: dict[str, Object]) -> None:
-        self._pod, self._requests = pod, requests_of(pod)
+    def __init__(self, pod: Object, keys: tuple[str, ...], nodes: dict[str, Object]) -> None:
+        self._pod, self._requests, self._keys = pod, requests_of(pod), keys
         self._stale = set(nodes)
         self._taint_counts: dict[str, int | None] = {}  # of PreferNoSchedule; None for a node that cannot fit
         self._positions: dict[str, tuple[Domains, _Level]] = {}
@@ -84,21 +85,20 @@ class _Ranking:
     def on_load_change(self, name: str) -> None:
         self._stale.add(name)
 
-    def best(self, pod: Object, snapshot: Snapshot) -> list[str]:
+    def best(self, neighbors: Neighbors, snapshot: Snapshot) -> list[str]:
         """Nodes with the best score for a pod of this kind, by name; none if no node fits."""
         for name in self._stale:
             self._refresh(name, snapshot)
         self._stale.clear()
-        spread, best, best_score = Spread(pod, snapshot), list[str](), None
+        found: list[tuple[Score, list[str]]] = []
         for domains, levels in self._groups.items():
-            if not levels or not spread.allows(domains):
-                continue
-            level = min(levels)
-            score = (level[0], spread.count_matching(domains), level[1])
-            if best_score is None or score < best_score:
-                best_score, best = score, []
-            if score == best_score:
-                best += levels[level]
+            if levels and not neighbors.refusal(domains):
+                level = min(levels)
+                spread, affinity = neighbors.score(domains)
+                found.append((Score(level[0], spread, affinity, level[1]), levels[level]))
+        order = order_of([score for score, _ in found])
+        first = min((order(score) for score, _ in found), default=None)
+        best = [name for score, names in found if order(score) == first for name in names]
         return sorted(best) if len(self._groups) > 1 else best
 
     def _refresh(self, name: str, snapshot: Snapshot) -> None:
@@ -113,7 +113,8 @@ class _Ranking:
             self._taint_counts[name] = count_intolerable_taints(self._pod, node, rules) if fits else None
         taints = self._taint_counts[name]
         if taints is not None and not resource_refusal(self._requests, node, snapshot):
-            domains, level = domains_of(self._pod, node), (taints, snapshot.pod_counts[name])
+            level = (taints, snapshot.pod_counts[name])
+            domains = tuple(labels_of(node).get(key) for key in self._keys)
             self._positions[name] = (domains, level)
             insort(self._groups[domains].setdefault(level, []), name)
 

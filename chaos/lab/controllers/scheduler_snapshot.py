@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from chaos.lab.controllers.scheduler_affinity import PodAffinity, TermIndex
 from chaos.lab.objects import (
     UNSCHEDULABLE,
     Object,
@@ -86,6 +87,7 @@ class Snapshot:
         self.pod_counts: Counter[str] = Counter()
         self.requested: Counter[tuple[str, str]] = Counter()
         self.listeners: list[SnapshotListener] = []
+        self.terms = TermIndex()
         self._pods: dict[Key, tuple[Object, dict[str, int]]] = {}
         self._pods_by_node: defaultdict[str, set[Key]] = defaultdict(set)
         self._domains: dict[bytes, _DomainCounts] = {}
@@ -134,6 +136,10 @@ class Snapshot:
         """Pods on the node, by key."""
         return [self._pods[key][0] for key in sorted(self._pods_by_node[node])]
 
+    def affinity(self, pod: Object) -> PodAffinity:
+        """What affinity between pods means for the nodes of a pod."""
+        return PodAffinity(pod, self.terms, self.nodes, lambda: (known for known, _ in self._pods.values()))
+
     def domains(self, pod: Object, constraint: Object) -> dict[str, int]:
         """Number of pods that match a topologySpreadConstraint of the pod, by domain.
 
@@ -157,6 +163,7 @@ class Snapshot:
         self.pod_counts[node] += by
         for resource, amount in requests.items():
             self.requested[node, resource] += by * amount
+        self.terms.adjust(pod, by)
         namespace = namespace_of(pod)
         for label in (None, *labels_of(pod).items()):
             for domains in self._by_term.get((namespace, label), ()):

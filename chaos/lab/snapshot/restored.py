@@ -58,12 +58,11 @@ def set_grace(spec: NodeSpec, config: Object) -> None:
 
 
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
-_BETWEEN_PODS = ("podAffinity", "podAntiAffinity")
 _SPREAD = ("nodeTaintsPolicy", "minDomains", "matchLabelKeys")
 
 
 def adapt_template(template: Object) -> None:
-    """Adapt a copied template or pod in place: probes delay readiness, constraints between pods are left."""
+    """Adapt a copied template or pod in place: probes delay readiness."""
     if delay := probe_delay(template["spec"]):
         notes = template["metadata"].get("annotations") or {}
         template["metadata"]["annotations"] = notes | {f"{PREFIX}ready-after": str(delay)}
@@ -82,8 +81,6 @@ def _adapt_pod_spec(spec: dict[str, Any]) -> None:
             container.pop("lifecycle", None)
     spec.pop("initContainers", None)
     spec.pop("schedulerName", None)
-    for kind in _BETWEEN_PODS:
-        (spec.get("affinity") or {}).pop(kind, None)
     for item in spec.get("topologySpreadConstraints") or []:
         item.setdefault("maxSkew", 1)
         for key in _SPREAD:

@@ -86,7 +86,6 @@ EFFECTS = {
     "init containers": "pods start without them, after the measured time; the first container has their requests",
     "probes": "a pod is ready when its containers run, after the measured time",
     "hooks other than preStop.sleep": "containers end after the measured time",
-    "affinity between pods": "pods are placed without it",
     "schedulers other than default-scheduler": "default-scheduler places these pods",
     "nodeTaintsPolicy, minDomains and matchLabelKeys": "spread constraints are without them",
     "ephemeral volumes and resource claims": "pods start without them",
@@ -173,14 +172,6 @@ def _drop_hooks(spec: Object) -> bool:
     return found
 
 
-def _drop_pod_affinity(spec: Object) -> bool:
-    affinity = spec.get("affinity") or {}
-    found = _drop(affinity, "podAffinity", "podAntiAffinity")
-    if not affinity:
-        spec.pop("affinity", None)
-    return found
-
-
 def _set_scheduler(spec: Object) -> bool:
     found = bool(spec.get("schedulerName", _DEFAULT_SCHEDULER) != _DEFAULT_SCHEDULER)
     if found:
@@ -213,7 +204,6 @@ _RULES: dict[str, Callable[[Object], bool]] = {
     "init containers": lambda spec: _drop(spec, "initContainers"),
     "probes": _drop_probes,
     "hooks other than preStop.sleep": _drop_hooks,
-    "affinity between pods": _drop_pod_affinity,
     "schedulers other than default-scheduler": _set_scheduler,
     "nodeTaintsPolicy, minDomains and matchLabelKeys": _drop_spread_policies,
     "ephemeral volumes and resource claims": _drop_ephemeral,

@@ -15,12 +15,14 @@ from typing import Any
 from chaos.core.duration import parse_duration
 from chaos.core.errors import Refused
 from chaos.core.inventory import Host, Inventory
+from chaos.core.programs import TooMuchOutput, run_bounded
 from chaos.core.text import printable
 from chaos.machines.local import refuse_unsafe_key, refuse_untrusted
 from chaos.machines.sessions.settings import CONNECT_TIMEOUT, HostSettings, LocalUser, jump_names
 
 PROGRAM = "ssh"
 _TIMEOUT = 10.0  # seconds of wall time: `Match exec` runs programs
+_MAX_OUTPUT = 1 << 20  # bytes that `ssh -G` may print
 _MAX_JUMPS = 8  # a jump host may have another one in the configuration, and so on
 _HOP = re.compile(r"(?:ssh://)?(?:(?P<user>.+)@)?(?P<host>\[[^]]+\]|[^:]+)(?::(?P<port>\d+))?/?")
 _DESTINATION = re.compile(r"[\w:][\w.:-]*(%[\w.-]+)?", re.ASCII)
@@ -65,18 +67,13 @@ def read_config(call: SshCall, *options: str) -> SshConfig:
     ``options`` precede the arguments of the call.
     """
     try:
-        done = subprocess.run(
-            call.argv("-G", *options),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-            start_new_session=True,  # Ctrl-C is for nodefall alone
-        )
+        done = run_bounded(call.argv("-G", *options), _TIMEOUT, _MAX_OUTPUT)
     except subprocess.TimeoutExpired as error:
         raise Refused(
             f"`ssh -G {call.destination}` did not end in {_TIMEOUT:g} s", hint="see Match exec in it"
         ) from error
+    except TooMuchOutput as error:
+        raise Refused(f"`ssh -G {call.destination}` failed: {error}", hint="correct its configuration") from error
     except OSError as error:
         raise not_installed(error) from error
     if done.returncode:

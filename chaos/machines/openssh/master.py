@@ -6,6 +6,7 @@ the two dies, the other one learns it at once, and a master whose nodefall was k
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import select
@@ -118,6 +119,7 @@ def _verify(key: str, call: SshCall, settings: HostSettings, pin: HostKeyPin) ->
 def _private_folder() -> Path:
     """A directory that only this user can read, with a path that is short enough for a socket. Raises Refused."""
     try:
+        _refuse_place_of_others(Path(tempfile.gettempdir()))
         folder = Path(tempfile.mkdtemp(prefix="nodefall-ssh-"))
         if len(os.fsencode(folder)) <= _MAX_PATH:
             return folder
@@ -125,6 +127,12 @@ def _private_folder() -> Path:
         return Path(tempfile.mkdtemp(prefix="nodefall-ssh-", dir="/tmp"))
     except OSError as error:
         raise _no_socket(error) from error
+
+
+def _refuse_place_of_others(place: Path) -> None:
+    """Its owner could put another socket there, and answer in the place of a host. Raises OSError."""
+    if (owner := place.stat().st_uid) not in (0, os.geteuid()):
+        raise OSError(errno.EPERM, f"it belongs to user {owner}, who could replace the socket", str(place))
 
 
 def check_control_socket() -> None:

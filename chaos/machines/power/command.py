@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StrictInt, model_validator
+from pydantic import AfterValidator, Field, StrictInt
 
 from chaos.core.command import PowerCapability, PowerState
 from chaos.core.driver import PowerSettings
@@ -34,16 +34,12 @@ Argv = Annotated[list[str], Field(min_length=1)]
 class ExitMatch(Model):
     """Condition on how a program ended: its exit code, its output, or both."""
 
+    SOME_OF = ("exit", "output")
+
     exit: list[StrictInt] | None = Field(None, min_length=1, description="Exit codes, one of which matches.")
     output: Annotated[str, AfterValidator(_regular_expression)] | None = Field(
         None, description="A regular expression that must match somewhere in the standard output."
     )
-
-    @model_validator(mode="after")
-    def _something(self) -> Self:
-        if self.exit is None and self.output is None:
-            raise ValueError("give exit, output or both")
-        return self
 
 
 class CommandPower(PowerSettings):

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from chaos.core.command import HostCommand, PowerState
 from chaos.core.errors import AnotherMachine, NodefallError, Refused, Unreachable
+from chaos.core.programs import TooMuchOutput, run_bounded
 from chaos.machines.driver import HostContext, SharedObjects, TransportDriver
 from chaos.machines.sessions.arming import ArmedCommand, ArmingSession
 from chaos.machines.sessions.host_keys import HostKeyPin
@@ -38,6 +39,7 @@ _STATES = {
         ("created", "configured", "initialized", "exited", "stopped", "dead", "restarting"), PowerState.OFF
     ),
 }
+_MAX_OUTPUT = 4 << 20  # bytes of one call
 READY_TIMEOUT = 15.0  # seconds of wall time until the shell in the container is ready
 
 
@@ -118,16 +120,11 @@ class Container:
     def _run_engine(self, *arguments: str) -> bytes:
         what = f"{self.engine} {arguments[0]} {self.name}"
         try:
-            completed = subprocess.run(
-                [self.engine, *arguments],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self._timeout,
-                check=False,
-                start_new_session=True,  # Ctrl-C is for nodefall alone: the program runs to its end
-            )
+            completed = run_bounded([self.engine, *arguments], self._timeout, _MAX_OUTPUT)
         except subprocess.TimeoutExpired as error:
             raise NodefallError(f"{what} timed out after {self._timeout:g} s", hint="check its daemon") from error
+        except TooMuchOutput as error:
+            raise NodefallError(f"{what} failed: {error}", hint="check its daemon") from error
         except OSError as error:
             raise Unreachable(
                 f"{self.engine} cannot be run: {error.strerror}", hint="check engine in the inventory"

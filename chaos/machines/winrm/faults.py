@@ -10,7 +10,6 @@ from xml.etree.ElementTree import ParseError
 
 import requests
 import urllib3.exceptions
-from requests_credssp.exceptions import AuthenticationException, NTStatusException
 from spnego.exceptions import SpnegoError
 from winrm.exceptions import (
     AuthenticationError,
@@ -19,10 +18,18 @@ from winrm.exceptions import (
     WinRMTransportError,
     WSManFaultError,
 )
+from winrm.transport import HAVE_CREDSSP
 
 from chaos.core.errors import NodefallError, Refused, Unreachable
 from chaos.machines.winrm.connection import ConnectionFailed, LoginInterrupted
 from chaos.machines.winrm.endpoint import Endpoint, RejectedLogin
+
+try:  # the extra credssp
+    from requests_credssp.exceptions import AuthenticationException, NTStatusException
+except ImportError:
+    _CREDSSP_ERRORS: tuple[type[Exception], ...] = ()
+else:
+    _CREDSSP_ERRORS = (AuthenticationException, NTStatusException)
 
 OPERATIONS_QUOTA = 2150859174
 GONE = 2150858843  # a shell or a command that no longer exists
@@ -32,7 +39,7 @@ _MUST_UNDERSTAND = "MustUnderstand"
 # Of pywinrm, in a module that needs pykerberos.
 _KERBEROS_ERRORS = ("KerberosExchangeError", "MutualAuthenticationError")
 # 401, or an answer that was no challenge (PermissionError of requests-ntlm): before the message was accepted.
-_REJECTIONS = (AuthenticationError, PermissionError, AuthenticationException, NTStatusException)
+_REJECTIONS: tuple[type[Exception], ...] = (AuthenticationError, PermissionError, *_CREDSSP_ERRORS)
 _RESTART = "the host may be starting or shutting down; try again"
 
 
@@ -128,7 +135,8 @@ def _describe(error: Exception, endpoint: Endpoint, operation: str) -> NodefallE
             return _http_error(error, endpoint.label, operation)
         case WinRMError():
             message = f"{endpoint.label} cannot be used: {_clean(str(error))}"
-            return Unreachable(message, hint=_hint_of_login(endpoint))
+            is_absent = endpoint.auth == "credssp" and not HAVE_CREDSSP
+            return Unreachable(message, hint="install nodefall[credssp]" if is_absent else _hint_of_login(endpoint))
     return _unexpected(error, endpoint.label, operation)
 
 

@@ -107,8 +107,11 @@ def _risk(workload: Workload, model: Model, rehearsed: Rehearsed, weaknesses: Se
 def _worst(losses: Sequence[Loss]) -> Loss:
     """The gravest; of those that are about as grave, the gentlest event, and a node before a zone."""
     longest, order = max(loss.seconds for loss in losses), list(Event)
-    gravest = max(loss.gravity[1:] for loss in losses)
-    same = [loss for loss in losses if loss.seconds >= longest * _CLOSE and (longest or loss.gravity[1:] == gravest)]
+    if longest:
+        same = [loss for loss in losses if loss.seconds >= longest * _CLOSE]
+    else:
+        blocked, share = max((loss.unevicted, loss.waited / loss.observed) for loss in losses)
+        same = [x for x in losses if x.unevicted == blocked and x.waited / x.observed >= share * _CLOSE]
     return min(
         same, key=lambda each: (order.index(each.event), each.victim.startswith("zone "), -each.mean, each.victim)
     )

@@ -56,9 +56,13 @@ _BOOLEANS = {
 
 
 class PodSubject:
-    """Words for the pods that the parameters select. ``which`` follows the noun: `` on worker-2``."""
+    """Words for the pods that the parameters select. ``which`` follows the noun: `` on worker-2``.
 
-    def __init__(self, params: PodSetParams, names: Names) -> None:
+    ``elsewhere`` follows the state: ``, not on worker-2``.
+    """
+
+    def __init__(self, params: PodSetParams, names: Names, elsewhere: str = "") -> None:
+        self.elsewhere = elsewhere
         self.is_one_affected = len(names.affected) == 1
         self.which = names.on(params.node) or _owner(params) or namespace_text(params.namespace)
 
@@ -67,7 +71,7 @@ def question_claim(
     question: Filter, quantifier: Quantifier | None, replaced: Replacement | None, pods: PodSubject
 ) -> Claim:
     """Claim of one question of ``pods``."""
-    state = state_words(question, replaced)
+    state = state_words(question, replaced) + pods.elsewhere
     if isinstance(question, Rate):
         return _rate_claim(question, state, pods)
     if isinstance(question, Order):

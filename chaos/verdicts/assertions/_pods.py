@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 from msgspec import structs
-from pydantic import Field, model_validator
+from pydantic import Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
 from chaos.core.assertion import Claim, Names, NothingToJudge, View
 from chaos.core.duration import parse_duration
@@ -18,12 +19,12 @@ from chaos.verdicts.assertions._pod_claim import PodSubject, question_claim, sta
 from chaos.verdicts.judge.availability import Machines, Word
 from chaos.verdicts.judge.census import Census
 from chaos.verdicts.judge.machines import Machine
-from chaos.verdicts.judge.pods import pod_facts
+from chaos.verdicts.judge.pods import node_of, pod_facts
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.replacements import Replacement, Replacements
 from chaos.verdicts.judge.selection import Count, Filter, PodSetParams, Selection, unseen_pod
 from chaos.verdicts.judge.series import Order, Rate, first_matches, order_signal, rate_signal
-from chaos.verdicts.judge.signals import mask_pods, mask_unproven, mask_unseen_pods
+from chaos.verdicts.judge.signals import Observation, from_history, mask_pods, mask_unproven, mask_unseen_pods
 
 _NOTHING = Signal(())
 _QUESTIONS = ("each", "none", "any", "count", "rate", "order")
@@ -38,22 +39,29 @@ class QuantifiedFilter(Filter):
 class Quantity(Count, QuantifiedFilter):
     """Filter, and the number of pods that match it."""
 
-    def range(self) -> SubjectSet:
-        """The expectation about the number, without the pods."""
-        state, number = state_words(self, self.replaced, is_exact=True), self.format_range()
+    def range(self, elsewhere: str = "") -> SubjectSet:
+        """The expectation about the number, without the pods. ``elsewhere``: what follows the state."""
+        state, number = state_words(self, self.replaced, is_exact=True) + elsewhere, self.format_range()
         verb, noun = ("is", "pod") if number in ("at least 1", "at most 1", "exactly 1") else ("are", "pods")
-        unit = f"pods {state_words(self, self.replaced)}"
+        unit = f"pods {state_words(self, self.replaced)}{elsewhere}"
         return SubjectSet(f"{number} {noun} {verb} {state}", (), Quantifier.COUNT, self.least, self.most, unit=unit)
 
 
 class Params(PodSetParams):
     """Selection of pods (``node`` to ``except``), and exactly one of each, none, any, count, rate and order."""
 
+    ONE_OF = _QUESTIONS
+
     as_: Word = Field(
         "effective",
         alias="as",
         description="What ready means. effective: a pod on a machine that is off is not ready. reported: "
         "as the API reports it.",
+    )
+    not_on: str | None = Field(
+        None,
+        alias="not-on",
+        description="A target. The pods, or with replaced their replacements, must be bound to nodes outside it.",
     )
     each: QuantifiedFilter | None = None
     none: QuantifiedFilter | None = None
@@ -64,8 +72,8 @@ class Params(PodSetParams):
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> Self:
-        if sum(getattr(self, question) is not None for question in _QUESTIONS) != 1:
-            raise ValueError(f"give exactly one of {', '.join(_QUESTIONS)}")
+        if self.not_on is not None and (self.rate or self.order):
+            raise ValueError("not-on is for each, none, any and count")
         if self.count is not None and self.count.replaced is not None and self.at is None:
             raise ValueError("replaced needs a frozen set: with count, give the step at which it is frozen (at)")
         if self.count is not None and self.count.gone and self.at is None:
@@ -84,9 +92,10 @@ class Pods:
     Pods are identified by UID. A deleted pod keeps its last state. The reason of its disruption is the reason with
     which it ended, even if a later cleanup writes another reason. If its last state was not observed (the pod
     vanished in an observation gap), the result is unknown. ``count`` without ``at`` counts the pods that belong to the
-    set at each moment. ``replaced`` means that another pod of the same controller replaces each pod. ``rate`` is
-    about the number of pods, or of nodes with such a pod, that begin to match within any window. ``order`` means that
-    pods begin to match one after the other.
+    set at each moment. ``replaced`` means that another pod of the same controller replaces each pod. With ``node:
+    other`` it is on any node but the pod's own, which may be another node of the target; with ``not-on`` it is outside
+    the target. ``rate`` is about the number of pods, or of nodes with such a pod, that begin to match within any
+    window. ``order`` means that pods begin to match one after the other.
     """
 
     name = "pods"
@@ -98,13 +107,13 @@ class Pods:
     )
     needs = "the pods, watched without a gap since before the set is frozen"
     params: type[Params] = Params
-    node_fields = ("node",)
+    node_fields = ("node", "not_on")
     moment_fields = ("at",)
     masks_itself = True
     sources = ("pods",)
 
     def claim(self, params: Params, names: Names) -> Claim:
-        pods = PodSubject(params, names)
+        pods = PodSubject(params, names, f", not{names.on(params.not_on)}" if params.not_on else "")
         if series := params.rate or params.order:
             return question_claim(series, None, None, pods)
         quantifier, pod_filter = params.quantifier_and_filter()
@@ -117,12 +126,14 @@ class Pods:
             return _series(series, selection)
         quantifier, pod_filter = params.quantifier_and_filter()
         machines = Machines(view.timeline, params.as_)
+        avoided = frozenset(view.nodes(params.not_on)) if params.not_on else frozenset[str]()
+        elsewhere = f", not on {', '.join(sorted(avoided))}" if avoided else ""
         if isinstance(pod_filter, Quantity) and params.at is None:
-            return _counted(view, pod_filter, selection, machines)
+            return _counted(view, pod_filter, selection, machines, avoided, elsewhere)
         frozen = selection.freeze()
         if not frozen and not isinstance(pod_filter, Quantity):
             raise NothingToJudge(selection.empty_reason)
-        replacements = Replacements(view, frozen, selection.moment, machines)
+        replacements = Replacements(view, frozen, selection.moment, machines, avoided)
         subjects = [
             structs.replace(
                 _named(view, history),
@@ -132,9 +143,9 @@ class Pods:
             for history, is_certain in frozen.items()
         ]
         if isinstance(pod_filter, Quantity):
-            return replace(pod_filter.range(), subjects=tuple(subjects))
+            return replace(pod_filter.range(elsewhere), subjects=tuple(subjects))
         word = {Quantifier.NONE: "no", Quantifier.ANY: "at least one"}.get(quantifier, "every")
-        expected = f"{word} pod is {state_words(pod_filter, pod_filter.replaced, is_exact=True)}"
+        expected = f"{word} pod is {state_words(pod_filter, pod_filter.replaced, is_exact=True)}{elsewhere}"
         return SubjectSet(expected, tuple(subjects), quantifier)
 
 
@@ -149,13 +160,32 @@ def _match_signal(view: View, history: History[Pod], pod_filter: Filter, machine
     return mask_unproven(signal, timeline, "pods", uid=uid)
 
 
-def _counted(view: View, quantity: Quantity, selection: Selection, machines: Machines) -> SubjectSet:
+def _and_elsewhere(signal: Signal, history: History[Pod], avoided: frozenset[str]) -> Signal:
+    """The signal, false while the pod is on one of the avoided nodes, or on none."""
+    if not avoided:
+        return signal
+
+    def observe(version: Version[Pod]) -> Observation:
+        node = node_of(version.object)
+        return bool(node) and node not in avoided, f"on {node}" if node else "not bound to a node"
+
+    return combine(SubjectSet("", (Subject("", signal), Subject("", from_history(history.peek(), observe)))))
+
+
+def _counted(
+    view: View,
+    quantity: Quantity,
+    selection: Selection,
+    machines: Machines,
+    avoided: frozenset[str],
+    elsewhere: str,
+) -> SubjectSet:
     """The subjects of a set that changes."""
     unseen = unseen_pod(view)
 
     def make(history: History[Pod]) -> Subject:
         versions = history.peek()  # of each of many pods once, and again after a change
-        signal = machines.signal(history, quantity, selection, leaves=True)
+        signal = _and_elsewhere(machines.signal(history, quantity, selection, leaves=True), history, avoided)
         latest = next((version for version in reversed(versions) if version.t <= view.anchor), versions[0])
         metadata = versions[-1].object.metadata
         return _subject(latest, mask_unseen_pods(signal, view.timeline, metadata.uid))
@@ -165,7 +195,7 @@ def _counted(view: View, quantity: Quantity, selection: Selection, machines: Mac
     changed = [machine.node for machine in down if seen.get(machine.node) != machine]
     seen.update((machine.node, machine) for machine in down)
     stale = [pod.peek_last().object.metadata.uid for pod in view.timeline.pods.on_nodes(changed)]
-    census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range()))
+    census = view.memo(selection.nodes, selection.namespace).keep(lambda: Census(quantity.range(elsewhere)))
     return census.subjects(view.timeline, unseen, selection.is_candidate, make, stale)
 
 
@@ -180,6 +210,8 @@ def _match_and_replacement_signal(
     )
     if pod_filter.replaced is not None:
         signals.append(mask_unproven(replacements.signal(history, pod_filter.replaced), view.timeline, "pods"))
+    elif replacements.avoided:
+        signals = [_and_elsewhere(signals[0], history, replacements.avoided)]
     if len(signals) == 1:
         return signals[0]
     return combine(SubjectSet("", tuple(Subject("", signal) for signal in signals)))
@@ -250,6 +282,12 @@ def _params_with_preset(preset: dict[str, dict[str, Any]]) -> type[Params]:
             if not isinstance(own, Mapping):
                 return data
             return {**data, key: {**(defaults if key == question else filter_defaults), **own}}
+
+        @classmethod
+        def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+            found = super().__get_pydantic_json_schema__(core, handler)
+            handler.resolve_ref_schema(found).pop("oneOf")  # without a question, it is that of the preset
+            return found
 
     PresetParams.__name__, PresetParams.__doc__ = Params.__name__, Params.__doc__
     return PresetParams

@@ -158,12 +158,12 @@ def _samples(changes: Iterable[Change], anchor: float, evaluate: Evaluate) -> It
 class Expression:
     """A CEL expression over observed objects is true. The expression is evaluated whenever an object in its lists
     changes. The lists contain the current nodes, pods and workloads with a few fields each. ``targets`` contains the
-    names of the nodes of ``node``, and ``before`` the nodes as they were when ``at`` began. The extra ``cel`` is
-    required. Prefer the other assertions if they are sufficient.
+    names of the nodes of ``node``, and ``before`` the nodes as they were when ``at`` began. Prefer the
+    other assertions if they are sufficient.
     """
 
     name = "expression"
-    summary = "a CEL expression over nodes, pods and workloads is true (extra cel)"
+    summary = "a CEL expression over nodes, pods and workloads is true"
     example = (
         "{assert: expression, with: {namespace: workload, node: victim, "
         'expression: "pods.filter(p, p.ready && !(p.node in targets)).size() >= 6"}, after: power-off, within: 2m}'
@@ -213,13 +213,11 @@ ASSERTION = Expression()
 
 
 class Cel:
-    """A compiled condition over lists. Raises ValueError if the text is no condition, or if CEL is not installed."""
+    """A compiled condition over lists. Raises ValueError if the text is no condition."""
 
     def __init__(self, text: str, variables: tuple[str, ...]) -> None:
-        try:
-            from cel_expr_python import cel  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise ValueError("CEL is not installed: run pip install 'nodefall[cel]'") from error
+        from cel_expr_python import cel  # noqa: PLC0415 - large, and few experiments need it
+
         types = cel.Type
         environment = cel.NewEnv(variables={name: types.List(types.DYN) for name in variables})
         try:

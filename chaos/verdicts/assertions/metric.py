@@ -24,6 +24,8 @@ Labels = tuple[tuple[str, str], ...]
 class Params(Model):
     """Metric of kubelets or of the controller-manager, or query to Prometheus, and the bounds of the value."""
 
+    ONE_OF = ("name", "query")
+
     node: str | None = Field(None, description="A target, or all. The metric of its kubelets is read.")
     controller_manager: Flag = Field(
         False,
@@ -40,8 +42,6 @@ class Params(Model):
 
     @model_validator(mode="after")
     def _check_combination(self) -> Self:
-        if (self.query is None) == (self.name is None):
-            raise ValueError("give exactly one of name (with node or controller-manager) and query")
         if (self.node is not None) + self.controller_manager != (self.name is not None):
             raise ValueError("name takes node, for a kubelet's metric, or controller-manager: true; query neither")
         if self.controller_manager and not (self.name or "").startswith(METRIC_PREFIXES):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from chaos.core.assertion import Claim, Names, NothingToJudge, View
 from chaos.core.field_types import Model
@@ -18,14 +16,10 @@ from chaos.verdicts.judge.signals import Observation
 class Params(Model):
     """Nodes that must be Ready, or the number of all nodes that may not be."""
 
+    ONE_OF = ("nodes", "not-ready-at-most")
+
     nodes: str | None = Field(None, description="All, or a target.")
     not_ready_at_most: int | None = Field(None, alias="not-ready-at-most", ge=0)
-
-    @model_validator(mode="after")
-    def _check_exactly_one(self) -> Self:
-        if (self.nodes is None) == (self.not_ready_at_most is None):
-            raise ValueError("give exactly one of nodes or not-ready-at-most")
-        return self
 
 
 def _ready(version: Version[Node]) -> Observation:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Literal
+from typing import Literal, Self
 
 from msgspec import structs
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from chaos.core.assertion import Claim, Names, Noun, Undecidable, View, namespace_text
 from chaos.core.field_types import Model
@@ -21,7 +21,7 @@ from chaos.verdicts.judge.membership import Present, at, require_complete
 from chaos.verdicts.judge.pods import KINDS, counts
 from chaos.verdicts.judge.quantifiers import combine
 from chaos.verdicts.judge.roster import Member, Roster
-from chaos.verdicts.judge.selection import Filter, Owner, PodSetParams, Selection
+from chaos.verdicts.judge.selection import Filter, Owner, OwnerOrText, PodSetParams, Selection
 from chaos.verdicts.judge.signals import Observation, from_history, mask_unproven
 
 WorkloadKey = tuple[str, str, str]  # plural, namespace, name
@@ -36,6 +36,9 @@ class Params(Model):
     kinds: list[Literal["Deployment", "StatefulSet", "DaemonSet"]] = Field(
         ["Deployment", "StatefulSet", "DaemonSet"], min_length=1
     )
+    owner: OwnerOrText | None = Field(
+        None, description="One workload, also as Kind/name, such as StatefulSet/db, instead of names and kinds."
+    )
     unavailable_at_most: SpareOrPercentage = Field(
         0,
         alias="unavailable-at-most",
@@ -47,6 +50,21 @@ class Params(Model):
         alias="as",
         description="effective: without pods on machines that are off. reported: as the API reports it.",
     )
+
+    @model_validator(mode="after")
+    def _check_owner(self) -> Self:
+        if self.owner is not None and self.model_fields_set & {"names", "kinds"}:
+            raise ValueError("give owner, or names and kinds")
+        if self.owner is not None and self.owner.kind not in KINDS.values():
+            raise ValueError(
+                f"a {self.owner.kind} is not a workload; the owner must be one of {', '.join(KINDS.values())}"
+            )
+        return self
+
+    @property
+    def workloads(self) -> tuple[list[str] | None, list[str]]:
+        """Names, None for all, and kinds of the workloads."""
+        return ([self.owner.name], [self.owner.kind]) if self.owner else (self.names, list(self.kinds))
 
     def needed(self, desired: int) -> int:
         """The number of pods that must be available."""
@@ -133,6 +151,8 @@ def _subject(params: Params, names: Names) -> Noun:
     if affected := names.one_affected():
         kind, _, name = affected.partition(" ")
         return Noun(f"{_KIND_OF[kind]} {name}")
+    if params.owner:
+        return Noun(f"{params.owner.kind} {params.owner.name}")
     if params.names and len(params.names) == 1:
         return Noun(f"workload {params.names[0]}")
     if params.namespace == "workload":
@@ -168,19 +188,20 @@ class WorkloadAvailable:
 
     def subjects(self, params: Params, view: View) -> SubjectSet:
         namespace = view.namespace(params.namespace)
-        plurals = {plural for plural, kind in KINDS.items() if kind in params.kinds}
+        names, kinds = params.workloads
+        plurals = {plural for plural, kind in KINDS.items() if kind in kinds}
         for plural in plurals:
             require_complete(view, plural, view.anchor)
         workloads = view.timeline.workloads
 
         def includes(key: WorkloadKey) -> bool:
-            is_named = params.names is None or key[2] in params.names
+            is_named = names is None or key[2] in names
             return key[0] in plurals and key[1] == namespace and is_named
 
         present = view.memo(namespace).keep(lambda: Present[WorkloadKey](at(view.anchor), itemgetter(0), includes))
         keys = present.keys(workloads)
         found = {name for _, _, name in keys}
-        missing = [name for name in params.names or () if name not in found]
+        missing = [name for name in names or () if name not in found]
         if missing:
             raise Undecidable(f"no workload {', '.join(missing)} was observed in {namespace}")
         expected = f"every workload of {namespace} is available"

@@ -31,7 +31,7 @@ class Replacement(Model):
 
     ready: bool = True
     node: Literal["same", "other"] | None = Field(
-        None, description="same: on the node of the replaced pod. other: on another node."
+        None, description="same: on the node of the replaced pod. other: on any other node, even one of the target."
     )
     zone: str | None = Field(
         None, description="The name of a zone, or same or other, compared with the replaced pod's."
@@ -42,12 +42,20 @@ class Replacements:
     """Pods that were created after the set was formed. Each replaces a pod of the set that has ended.
 
     A pod has ended once it is being deleted, is finished or gone. A pod of a StatefulSet is replaced by one of the same
-    name, any other pod by one of the same controller: the first that ended needs one, the second another.
+    name, any other pod by one of the same controller: the first that ended needs one, the second another. None of
+    them is on one of the ``avoided`` nodes.
     """
 
-    def __init__(self, view: View, frozen: Mapping[History[Pod], bool], moment: float, machines: Machines) -> None:
+    def __init__(
+        self,
+        view: View,
+        frozen: Mapping[History[Pod], bool],
+        moment: float,
+        machines: Machines,
+        avoided: frozenset[str] = frozenset(),
+    ) -> None:
         self.view, self.timeline, self.machines = view, view.timeline, machines
-        self.moment = moment
+        self.moment, self.avoided = moment, avoided
         self.frozen = frozen
         self._ends: dict[tuple[str, str] | None, list[tuple[History[Pod], Sample]]] = {}
         for history in frozen:
@@ -124,6 +132,7 @@ class Replacements:
                 exists
                 and (is_ready or not replacement.ready)
                 and (replacement.node is None or (bool(node) and (node == before) is (replacement.node == "same")))
+                and (not self.avoided or (bool(node) and node not in self.avoided))
                 and (replacement.zone is None or self._in_zone(node, before, replacement.zone))
             )
             return matches, f"its replacement is {'' if is_ready and exists else 'not '}ready on {node or 'no node'}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -12,6 +13,7 @@ from chaos.core.field_types import Flag, Model
 from chaos.core.json_schema import AlsoAccepts
 from chaos.core.kube import ContainerStatus, Pod, controller_of, is_finished, is_owned_by, is_static, phase
 from chaos.core.signal import Sample, Signal
+from chaos.core.target_spec import OWNER
 from chaos.core.timeline import History, Version
 from chaos.verdicts.judge.membership import membership, require_complete
 from chaos.verdicts.judge.pods import container_statuses, disruption, finished_versions, is_ready, node_of
@@ -34,13 +36,23 @@ class Owner(Model):
     name: str
 
 
+def _kind_and_name(value: Any) -> Any:
+    if isinstance(value, str) and re.fullmatch(OWNER, value):
+        kind, _, name = value.partition("/")
+        return {"kind": kind, "name": name}
+    return value
+
+
+OwnerOrText = Annotated[Owner, BeforeValidator(_kind_and_name), AlsoAccepts({"type": "string", "pattern": OWNER})]
+
+
 class PodSetParams(Model):
     """Parameters of an assertion about a set of pods; all conditions must match."""
 
     node: str | None = Field(None, description="A target, or all.")
     namespace: str | None = Field(None, description="A namespace, or workload.")
     labels: dict[str, str] | None = None
-    owner: Owner | None = None
+    owner: OwnerOrText | None = Field(None, description="The controller of the pods, also as Kind/name.")
     at: str | None = Field(None, description="The step at which the set is frozen. By default, the start of judging.")
     except_: list[Literal["daemonset", "finished", "static", "terminating"]] = Field([], alias="except")
 
@@ -143,13 +155,13 @@ class Filter(Model):
 class Count(Filter):
     """A filter, and the number of pods that must match."""
 
+    SOME_OF = ("least", "most")
+
     least: int = Field(0, ge=0)
     most: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
     def _check_range(self) -> Self:
-        if not self.model_fields_set & {"least", "most"}:
-            raise ValueError("give least, most or both")
         if self.most is not None and self.most < self.least:
             raise ValueError(f"most {self.most} is less than least {self.least}")
         return self

@@ -46,6 +46,8 @@ RateText = Annotated[
 class Rate(Filter):
     """Number of pods, or of their nodes, that begin to match the filter in any window of length ``over``."""
 
+    SOME_OF = ("at-most", "at-least")
+
     at_most: RateText | None = Field(None, alias="at-most")
     at_least: RateText | None = Field(None, alias="at-least")
     over: DurationText = "30s"
@@ -53,8 +55,6 @@ class Rate(Filter):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        if self.at_most is None and self.at_least is None:
-            raise ValueError("give at-most, at-least or both")
         if self.at_most is not None and self.most < 1:
             raise ValueError(f"a window of {self.over} admits no {self.per} at {self.at_most}: give a longer over")
         return self

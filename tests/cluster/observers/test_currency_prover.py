@@ -280,7 +280,7 @@ def test_a_wait_before_the_judgement_says_what_for(late: set[str]) -> None:
     prover.stop()
     clock.close()
     names = ", ".join(sorted(late))
-    assert notes == ([f"waiting until the watches of {names} have all changes, at most 60 s"] if late else [])
+    assert notes == ([f"waiting up to 60 s until the watches of {names} have received all changes"] if late else [])
 
 
 def test_what_never_comes_is_waited_for_in_vain_only_so_long(made: Made) -> None:

@@ -276,7 +276,7 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
         "before 251, shutdown, reboot and poweroff of root bypass logind",
     ),
     ("systemd-version", observed(host(systemd_version=257)), "note", "without notice to the kubelet"),
-    ("shared-kernel", observed(host(shared_kernel=True)), "note", "n1 is a container"),
+    ("shared-kernel", observed(host(shared_kernel=True)), "note", "the machine is a container"),
     (
         "container-list",
         observed(host(without="runtime-client")),

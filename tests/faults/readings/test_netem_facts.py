@@ -92,6 +92,14 @@ def test_support(stdout: str, exit_code: int, value: list[str]) -> None:
     assert FACTS["netem-support"].parse(stdout, exit_code) == value
 
 
+@pytest.mark.parametrize(
+    ("lost", "module"), [("qdisc prio", "sch_prio"), ("classid", "cls_flower"), ("qdisc netem", "sch_netem")]
+)
+def test_the_module_that_is_lacking_is_named(lost: str, module: str) -> None:
+    with pytest.raises(ValueError, match=f"the kernel has no module {module}"):
+        FACTS["netem-support"].parse(SHOWN.replace(lost, ""), 1)
+
+
 def test_routes_leave_out_own_addresses() -> None:
     fact = FACTS["peer-routes"]
     node = {

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,12 @@ from tests.kit.processes import plugin_options
 ROOT = Path(__file__).parents[3]
 CI = ROOT / "deploy" / "ci"
 GITHUB, GITLAB = CI / "github-actions.yaml", CI / "gitlab-ci.yml"
-SCHEMAS = [(GITHUB, ["vendor.github-workflows"]), (GITLAB, ["vendor.gitlab-ci", "--data-transform=gitlab-ci"])]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
+SCHEMAS = [
+    *((path, ["vendor.github-workflows"]) for path in (GITHUB, *WORKFLOWS)),
+    (GITLAB, ["vendor.gitlab-ci", "--data-transform=gitlab-ci"]),
+    (ROOT / ".github" / "dependabot.yml", ["vendor.dependabot"]),
+]
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 NAMED = re.compile(r"^`(\S+\.yaml)`[^\n]*\n\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -56,7 +62,7 @@ def scripts(path: Path) -> Iterator[str]:
                 yield "\n".join(line for line in job[part] if isinstance(line, str))
 
 
-@pytest.mark.parametrize(("path", "schema"), SCHEMAS, ids=["github", "gitlab"])
+@pytest.mark.parametrize(("path", "schema"), SCHEMAS, ids=lambda value: value.name if isinstance(value, Path) else "")
 def test_schema(path: Path, schema: list[str]) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", *schema, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
@@ -66,8 +72,47 @@ def test_schema(path: Path, schema: list[str]) -> None:
 def test_actionlint() -> None:
     if not shutil.which("actionlint"):
         pytest.skip("there is no program actionlint")
-    done = subprocess.run(["actionlint", str(GITHUB)], capture_output=True, text=True, timeout=100, check=False)
+    files = [str(path) for path in (GITHUB, *WORKFLOWS)]
+    done = subprocess.run(["actionlint", *files], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_zizmor_finds_nothing_that_an_attacker_could_use() -> None:
+    zizmor = Path(sys.executable).with_name("zizmor")
+    files = [str(path) for path in (GITHUB, ROOT / ".github", ROOT / "action.yml") if path.exists()]
+    command = [str(zizmor), "--offline", "--no-progress", "--strict-collection", *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ci_tries_every_python_that_is_supported() -> None:
+    versions = read(ROOT / ".github" / "workflows" / "ci.yaml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert versions == ["3.11", "3.12", "3.13", "3.14"]
+    classifiers = [f"Programming Language :: Python :: {version}" for version in versions]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [c for c in project["classifiers"] if c.startswith("Programming Language :: Python :: 3.")] == classifiers
+
+
+def test_nothing_is_published_before_the_tests_pass() -> None:
+    jobs = read(ROOT / ".github" / "workflows" / "release.yaml")["jobs"]
+    needs = {
+        name: [job.get("needs", [])] if isinstance(job.get("needs"), str) else job.get("needs", [])
+        for name, job in jobs.items()
+    }
+
+    def before(name: str) -> set[str]:
+        return set(needs[name]).union(*(before(other) for other in needs[name]))
+
+    assert all("test" in before(name) for name in jobs if name != "test")
+    assert {"pypi", "image"} <= before("notes")
+
+
+@pytest.mark.parametrize(("tag", "why"), [("v9.9.9", "the tag is v9.9.9"), ("", "the tag is missing")])
+def test_a_tag_that_is_not_the_version_is_no_release(tag: str, why: str) -> None:
+    script = ROOT / "tools" / "release.sh"
+    done = subprocess.run([script, *filter(None, [tag])], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 64
+    assert why in done.stderr
 
 
 @pytest.mark.parametrize("path", [GITHUB, GITLAB], ids=lambda path: path.name)

@@ -115,6 +115,16 @@ def test_the_pod_knows_itself_and_names_the_day_after_its_job(tmp_path: Path) ->
     ]
 
 
+def test_messages_link_reports_by_the_url_that_was_given(tmp_path: Path) -> None:
+    url = "https://reports.example.com/$(HOME)/staging"
+    deployment, _ = make(tmp_path, replace(S3, report_url=url))
+    job = fleet_job(deployment, "d1", PLAN)["spec"]["template"]["spec"]["containers"][0]
+    for args in (pod_of(manifests(deployment))["containers"][0]["args"], helm_values(deployment)["args"], job["args"]):
+        given = args[args.index("--report-url") + 1]
+        assert given.replace("$$", "$") == url
+        assert "$$(HOME)" in given, "the kubelet replaces $(NAME)"
+
+
 def test_changed_files_are_another_config_map(tmp_path: Path) -> None:
     """So a day that has begun keeps its own."""
     first = by_kind(manifests(make(tmp_path)[0]), "ConfigMap")

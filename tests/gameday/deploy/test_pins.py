@@ -62,7 +62,8 @@ def test_versions_are_those_of_the_constraints(file: str) -> None:
     constraints = pins(CONSTRAINTS)
     pinned = pins(file)
     shared = {name: pin for name, pin in pinned.items() if name in constraints}
-    assert {name: str(pin) for name, pin in shared.items()} == {name: str(constraints[name]) for name in shared}, HINT
+    versions = {name: str(pin.specifier) for name, pin in shared.items()}
+    assert versions == {name: str(constraints[name].specifier) for name in shared}, HINT
     assert len(shared) > 40
 
 
@@ -76,7 +77,7 @@ def test_ci_has_every_constraint_and_the_build_requirements() -> None:
     [
         (CONSTRAINTS, [*PROJECT["dependencies"], *EXTRAS["dev"]]),
         (CI, [*PROJECT["dependencies"], *EXTRAS["dev"]]),
-        (RUNTIME, [*PROJECT["dependencies"], *EXTRAS["cel"]]),
+        (RUNTIME, PROJECT["dependencies"]),
         (TOOLS, entries(".ci/tools.in")),
     ],
     ids=[CONSTRAINTS, CI, RUNTIME, TOOLS],
@@ -179,4 +180,5 @@ def test_actions_of_workflows_are_pinned_by_commit() -> None:
     files = [*(ROOT / "deploy").rglob("*.y*ml"), *(ROOT / ".github").rglob("*.y*ml"), *(ROOT / "docs").rglob("*.md")]
     used = [use for file in files for use in re.findall(r"^[- ]*uses: (.*)$", file.read_text("utf-8"), re.MULTILINE)]
     assert len(used) >= 5
+    used = [use for use in used if not use.startswith("./")]  # of the same commit
     assert [use for use in used if not re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}  # v[\d.]+", use)] == []

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.lab.controllers.scheduler_plugins import feasible_nodes, score
+from chaos.lab.controllers.scheduler_plugins import feasible_nodes, order_of, score
 from chaos.lab.controllers.scheduler_ranking import RankingCache
 from chaos.lab.controllers.scheduler_snapshot import Snapshot
 from chaos.lab.objects import named_nodes
@@ -29,11 +29,29 @@ def spread(key: str, when: str) -> Object:
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": {"matchLabels": {"app": "x"}}}
 
 
-def pod(name: str, app: str, cpu: str, tolerant: bool, zone: str, spreads: list[Object], deleting: bool) -> Object:
+def affinity(kind: str, key: str, app: str, weight: int) -> Object:
+    """A required term without a weight."""
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}
+    if not weight:
+        return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]}}
+
+
+def pod(
+    name: str,
+    app: str,
+    cpu: str,
+    tolerant: bool,
+    zone: str,
+    spreads: list[Object],
+    between_pods: Object,
+    deleting: bool,
+) -> Object:
     metadata: Object = {"namespace": "demo", "name": name, "labels": {"app": app}}
     if deleting:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     spec: Object = {"containers": [{"resources": {"requests": {"cpu": cpu}}}], "topologySpreadConstraints": spreads}
+    spec["affinity"] = between_pods
     spec["tolerations"] = [{"operator": "Exists"}] if tolerant else []
     if zone:
         spec["nodeSelector"] = {ZONE: zone}
@@ -42,6 +60,13 @@ def pod(name: str, app: str, cpu: str, tolerant: bool, zone: str, spreads: list[
 
 SPREADS = st.builds(
     spread, st.sampled_from([ZONE, "kubernetes.io/hostname"]), st.sampled_from(["DoNotSchedule", "ScheduleAnyway"])
+)
+AFFINITIES = st.builds(
+    affinity,
+    st.sampled_from(["podAffinity", "podAntiAffinity"]),
+    st.sampled_from([ZONE, "kubernetes.io/hostname"]),
+    st.sampled_from("xy"),
+    st.sampled_from([0, 1, 50]),
 )
 NODES = st.builds(
     node,
@@ -59,6 +84,7 @@ PODS = st.builds(
     st.booleans(),
     st.sampled_from(["", "", "a"]),
     st.lists(SPREADS, max_size=2),
+    st.just({}) | AFFINITIES,
     st.booleans(),
 )
 CHANGES = st.lists(st.one_of(NODES, PODS, st.sampled_from(["drop n1", "drop pod"])), max_size=25)
@@ -97,7 +123,8 @@ def _evaluate(new: Object, nodes: dict[str, Object], placed: dict[tuple[str, str
         fresh.put(other)
     found = feasible_nodes(new, fresh.nodes.values(), fresh)[0]
     scores = {item["metadata"]["name"]: score(new, item, fresh) for item in found}
-    return sorted(name for name, value in scores.items() if value == min(scores.values()))
+    order = order_of(scores.values())
+    return sorted(name for name, value in scores.items() if order(value) == min(map(order, scores.values())))
 
 
 def test_nodes_named_by_an_affinity() -> None:

@@ -89,7 +89,6 @@ def test_priority_from_class(name: str, value: int) -> None:
         ({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "lots"}}}]}}, "requests.cpu: 'lots'"),
         ({"spec": {"initContainers": [{"name": "i"}]}}, "initContainers"),
         ({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {}}]}}, "persistentVolumeClaim"),
-        ({"spec": {"affinity": {"podAntiAffinity": {"x": 1}}}}, "affinity between pods"),
         ({"spec": {"schedulerName": "mine"}}, "default-scheduler"),
         ({"spec": {"priorityClassName": "none"}}, "no PriorityClass"),
         ({"spec": {"topologySpreadConstraints": [{"minDomains": 3}]}}, "minDomains"),

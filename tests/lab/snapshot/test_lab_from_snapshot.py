@@ -186,7 +186,7 @@ def test_what_is_not_modelled_is_removed_and_listed(cluster: Cluster, tmp_path: 
     copied, lines = edited(cluster, tmp_path, edit)
     listed = {line.partition(" (")[0] for line in lines}
     assert {
-        *("probes", "host ports", "hooks other than preStop.sleep", "init containers", "affinity between pods"),
+        *("probes", "host ports", "hooks other than preStop.sleep", "init containers"),
         *("schedulers other than default-scheduler", "nodeTaintsPolicy, minDomains and matchLabelKeys"),
         *("ephemeral volumes and resource claims", "workloads that the lab rejects"),
     } <= listed

@@ -119,6 +119,7 @@ def test_redfish_rejects_a_wrong_password(tmp_path: Path) -> None:
         ({"status": shell("echo UP; exit 1"), "isOn": {"exit": [0], "output": "UP"}, "isOff": {"output": "DOWN"}},
          "neither"),
         ({"status": shell("sleep 20"), "timeout": "500ms"}, "did not end in 0.5 s"),
+        ({"status": ["yes"]}, "yes printed more than 4096 KiB and was stopped"),
         ({"status": ["no-such-program"]}, "no-such-program cannot be run"),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from chaos.core.errors import NodefallError, Refused
 from chaos.engine.local_identity import transport_problems
 from chaos.machines.driver import transport_of
 from tests.kit.openssh import HOST, host_with, openssh_host
+from tests.kit.other_users import MALLORY
 
 SSH = shutil.which("ssh")
 pytestmark = pytest.mark.skipif(not SSH, reason="ssh is not installed")
@@ -77,13 +79,18 @@ def test_each_thing_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_place_without_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory whose path is too long is replaced; one that does not exist, or has no room, is named."""
+    """A directory whose path is too long is replaced; one that does not exist, or is another user's, is named."""
     config = a_config(tmp_path)
     deep = tmp_path / ("d" * 90)
     deep.mkdir()
-    for place, is_problem in ((deep, False), (tmp_path / "none", True)):
+    given = tmp_path / "given"
+    given.mkdir()
+    if os.geteuid() == 0:
+        os.chown(given, MALLORY, MALLORY)
+    for place, is_problem in ((deep, False), (tmp_path / "none", True), (given, os.geteuid() == 0)):
         monkeypatch.setattr(tempfile, "tempdir", str(place))
         assert [f"control socket in {place}" in each.message for each in problems(config)] == [True] * is_problem
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     context = openssh_host(config)
     with pytest.raises(Refused, match=r"cannot have a control socket in .*: No such file"):
         transport_of(context).open_session(context)

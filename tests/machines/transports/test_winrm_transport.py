@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -169,12 +171,21 @@ def test_files_that_cannot_be_used(options: dict[str, Any], error: str) -> None:
     session.close()
 
 
-def test_kerberos_without_its_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("winrm.transport.HAVE_KERBEROS", False)
-    session = WinRmSession(endpoint({"address": "127.0.0.1", "options": {"auth": "kerberos"}}))
+def test_winrm_works_without_the_extra_credssp() -> None:
+    code = "import sys; sys.modules['requests_credssp'] = None; import chaos.machines.winrm.client"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("auth", ["kerberos", "credssp"])
+def test_an_extra_that_is_not_installed_is_named(auth: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("winrm.transport", "chaos.machines.winrm.faults"):
+        monkeypatch.setattr(f"{module}.HAVE_{auth.upper()}", False, raising=False)
+    session = WinRmSession(
+        endpoint({"address": "127.0.0.1", "user": "u", "options": {"auth": auth, "password": SECRET}})
+    )
     outcome = session.run(HostCommand((r"C:\Windows\System32\hostname.exe",)))
     assert outcome.delivery == "not-sent"
-    assert "install nodefall[kerberos]" in outcome.error
+    assert f"install nodefall[{auth}]" in outcome.error
     session.close()
 
 

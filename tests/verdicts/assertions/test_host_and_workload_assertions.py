@@ -81,6 +81,19 @@ def test_not_a_number_of_pods(number: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"owner": "Job/web"}, "a Job is not a workload"),
+        ({"owner": "StatefulSet/db", "names": ["db"]}, "give owner, or names and kinds"),
+        ({"owner": "db"}, "valid dictionary or instance"),
+    ],
+)
+def test_not_a_workload(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Params.model_validate({"namespace": "demo", **params})
+
+
+@pytest.mark.parametrize(
     ("what", "filters", "story", "status"),
     [
         ("available", "", web(), HELD),
@@ -94,6 +107,9 @@ def test_not_a_number_of_pods(number: str) -> None:
         ("one of two", "", web().workload(0, "db", 1, plural="statefulsets"), VIOLATED),
         ("wrong object", "names: [web]", web(2).workload(14, "db", 3), VIOLATED),
         ("only that name", "names: [web]", web().workload(0, "db", 1), HELD),
+        ("only that owner", "owner: Deployment/web", web().workload(0, "db", 1, plural="statefulsets"), HELD),
+        ("an owner by kind and name", "owner: {kind: Deployment, name: web}", web(2), VIOLATED),
+        ("an owner of another kind", "owner: StatefulSet/web", web(), INCONCLUSIVE),
         ("only that kind", "kinds: [Deployment]", web().workload(0, "db", 1, plural="statefulsets"), HELD),
         ("a DaemonSet", "kinds: [DaemonSet]", web().workload(0, "agent", 2, plural="daemonsets"), VIOLATED),
         ("another namespace", "", web().workload(0, "db", 1, namespace="other"), HELD),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
@@ -225,6 +224,62 @@ def test_endpoint_available(what: str, budget: str, story: Story, status: Status
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+def stalled(*slow: int, seconds: float = 0.05, stall: float = 1.5) -> Story:
+    """A request each second; those of ``slow`` take ``stall`` seconds, and the next one is sent after them."""
+    story, t = Story().node(0, "n1"), 0.0
+    while t < 100:
+        took = stall if round(t) in slow else seconds
+        story.probe(t + took, "shop", True, took)
+        t += max(1.0, took)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("what", "wanted", "story", "status"),
+    [
+        ("all succeed", 'success-at-least: "99.9%"', stalled(), HELD),
+        ("one of forty fails", 'success-at-least: "97.4%"', probed(20), HELD),
+        ("one of forty fails, and that is too many", 'success-at-least: "97.6%"', probed(20), VIOLATED),
+        ("too slow is a failure", 'success-at-least: "99%", answer-within: 1s', stalled(20), VIOLATED),
+        ("all quick", "p95-below: 300ms", stalled(), HELD),
+        ("all at the limit", "p95-below: 300ms", stalled(seconds=0.3), VIOLATED),
+        ("one of forty is slow", "p95-below: 300ms", stalled(20), HELD),
+        ("two of forty are slow, and delay others", "p95-below: 300ms", stalled(20, 30), VIOLATED),
+        ("one stalls for as long as three", "p95-below: 300ms", stalled(20, stall=3), VIOLATED),
+        ("failures are slow", "p95-below: 300ms", probed(20, 25, 30), VIOLATED),
+        ("half of them", "p50-below: 300ms", stalled(20, stall=3), HELD),
+        ("both", 'success-at-least: "99%", p95-below: 300ms', stalled(20, 30), VIOLATED),
+        ("slow before and after", "p95-below: 300ms", stalled(5, 6, 52, 54, 56), HELD),
+        ("too few for the 99th percentile", "p99-below: 300ms", stalled(), INCONCLUSIVE),
+        ("too few, and certainly slow", "p99-below: 300ms", stalled(20), VIOLATED),
+        ("not observed", "p95-below: 300ms", stalled().blind(20, 24, "probe@shop"), INCONCLUSIVE),
+        ("not observed for less than a twentieth", "p95-below: 300ms", stalled().blind(20, 21.5, "probe@shop"), HELD),
+        ("not observed, and slow", "p95-below: 300ms", stalled(30, stall=3).blind(20, 24, "probe@shop"), VIOLATED),
+        ("not probed at the end", "p95-below: 300ms", probed(until=44), INCONCLUSIVE),
+        ("one may be in flight at the end", 'success-at-least: "99.9%"', probed(until=49), INCONCLUSIVE),
+    ],
+)
+def test_shares_of_answers(what: str, wanted: str, story: Story, status: Status) -> None:
+    """Of the 40 s after 10."""
+    verdict = ask(story, PROBE % f"{wanted}, over: 40s")
+    assert verdict.status is status, f"{what}: {verdict.because}"
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"success-at-least": "99.9%"}, "need each other"),
+        ({"p95-below": "300ms"}, "need each other"),
+        ({"p95-below": "300ms", "over": "1m", "budget": "1s"}, "give a budget, or"),
+        ({"success-at-least": "99.9", "over": "1m"}, "write it like 99.9%"),
+        ({"success-at-least": "101%", "over": "1m"}, "invalid percentage"),
+    ],
+)
+def test_bad_shares(params: dict[str, str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        plugin_registry().assertions["endpoint-available"].params.model_validate({"probe": "shop", **params})
+
+
 def test_moment_at_which_the_budget_is_exhausted() -> None:
     verdict = ask(probed(20, 21, 22), PROBE % "budget: 1500ms")
     assert verdict.because == "failed for 1.5s and continued to fail: status 503, 11.5 s after stop"
@@ -335,9 +390,3 @@ def test_nodes_at_a_step(what: str, story: Story, status: Status) -> None:
 def test_bad_expressions(bad: str, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         plugin_registry().assertions["expression"].params.model_validate({"expression": bad})
-
-
-def test_missing_extra_is_an_error_on_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
-    with pytest.raises(ValidationError, match=r"CEL is not installed: run pip install 'nodefall\[cel\]'"):
-        plugin_registry().assertions["expression"].params.model_validate({"expression": "nodes.size() == 1"})

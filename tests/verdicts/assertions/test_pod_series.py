@@ -66,6 +66,43 @@ def test_replaced(what: str, filters: str, story: Story, status: Status) -> None
     assert verdict.status is status, f"{what}: {verdict.because}"
 
 
+APART = "{assert: %s, with: {not-on: victim, as: reported, %s}, within: 20s}"
+MOVED = "pods-rescheduled", "node: victim"
+
+
+@pytest.mark.parametrize(
+    ("what", "question", "story", "status"),
+    [
+        ("to a third node", MOVED, web("a").pod(15, "c", "n3"), HELD),
+        ("to the other victim", MOVED, web("a").pod(15, "c", "n2"), VIOLATED),
+        ("to the other victim, then to a third node", MOVED, web("a").pod(15, "c", "n2").pod(20, "d", "n3"), HELD),
+        ("not bound to a node", MOVED, web("a").pod(15, "c", "", ready=False), VIOLATED),
+        ("too late", MOVED, web("a").pod(15, "c", "n2").pod(31, "d", "n3"), VIOLATED),
+        ("of two, one stays", MOVED, web().pod(15, "c", "n3").pod(16, "d", "n2"), VIOLATED),
+        ("in an observation gap", MOVED, web("a").blind(12, 60, "pods"), INCONCLUSIVE),
+        ("seen before the gap", MOVED, web("a").pod(15, "c", "n3").blind(18, 60, "pods"), HELD),
+        ("pods elsewhere", ("pods", "count: {ready: true, least: 1}"), Story().pod(0, "a", "n3"), HELD),
+        ("pods on a victim", ("pods", "count: {ready: true, least: 1}"), Story().pod(0, "a", "n2"), VIOLATED),
+        ("none may run there", ("pods", "none: {ready: true}"), Story().pod(0, "a", "n3"), VIOLATED),
+        ("none runs there", ("pods", "none: {ready: true}"), Story().pod(0, "a", "n2"), HELD),
+        ("each pod", ("pods", "each: {ready: true}"), Story().pod(0, "a", "n3").pod(0, "b", "n2"), VIOLATED),
+        ("any pod", ("pods", "any: {ready: true}"), Story().pod(0, "a", "n3").pod(0, "b", "n2"), HELD),
+        (
+            "a pod that may have moved in a gap",
+            ("pods", "count: {ready: true, least: 1}"),
+            Story().pod(0, "a", "n2").blind(9, 60, "pods"),
+            INCONCLUSIVE,
+        ),
+    ],
+)
+def test_not_on_a_target(what: str, question: tuple[str, str], story: Story, status: Status) -> None:
+    for node in ("n1", "n2"):
+        story.done(10, "poweroff", node, step="stop")
+    verdict = ask(story, APART % question, bind={"victim": ("n1", "n2")})
+    assert verdict.status is status, f"{what}: {verdict.because}"
+    assert ("observ" if status is INCONCLUSIVE else "not on n1, n2") in f"{verdict.because} {verdict.expected}"
+
+
 def test_replaced_with_another_condition() -> None:
     expectation = "{assert: pods, with: {node: victim, each: {deleting: true, replaced: {node: other}}}, within: 20s}"
     replaced = zoned(Story(), n1="a", n2="a").pod(0, "a").pod(15, "c", "n2")
@@ -185,6 +222,7 @@ def test_order_by_priority() -> None:
         ("pods-rejected", "{count: {most: 3}}", "{count: {phase: Failed, reason: NodeShutdown, least: 1, most: 3}}"),
         ("pods-rejected", "{none: {reason: X}}", "{none: {phase: Failed, reason: X}}"),
         ("pods-rescheduled", "{each: {ready: false}}", "{each: {ready: false, replaced: {node: other}}}"),
+        ("pods-rescheduled", "{not-on: victim}", "{not-on: victim, each: {replaced: {node: other}}}"),
         ("pods-disrupted", "{at: stop}", "{at: stop, each: {disruption: any}}"),
     ],
 )
@@ -202,6 +240,7 @@ def test_aliases(alias: str, expectation: str, same: str) -> None:
         {"rate": {"deleting": True}},
         {"order": {"by": "age", "deleting": True}},
         {"count": {"replaced": {}, "least": 1}},
+        {"rate": {"at-most": "1/s", "deleting": True}, "not-on": "victim"},
         {"each": {"replaced": {"node": "n2"}}},
         "each",
     ],

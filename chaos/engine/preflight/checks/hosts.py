@@ -95,7 +95,7 @@ def administrator(host: HostObservations) -> Diagnosis | None:
 def shared_kernel(host: HostObservations) -> Diagnosis | None:
     """A fault of the kernel, the clock or the memory affects all its users: such steps are refused."""
     if host.fact("shared-kernel"):
-        message = f"{host.node} is a container: its kernel and clock are shared with other programs"
+        message = f"{host.node}: the machine is a container: its kernel and clock are shared with other programs"
         hint = "use a dedicated machine for steps on the kernel or the clock: they are refused here"
         return note(message, hint, host.node, frozenset({Need.HOST}))
     if host.fact("shared-kernel") is False:
