@@ -127,7 +127,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
         return f"it did not end in {error.timeout:g} s"
     if isinstance(error, UnicodeDecodeError):
-        return "it printed what is not UTF-8 text"
+        return "its output is not UTF-8 text"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 

@@ -373,7 +373,7 @@ def test_a_pod_that_is_just_being_made_is_removed_too(link: Link, monkeypatch: p
     link.session.run(ECHO)
     assert removed.result(10) == []
     assert link.server.pods == {}
-    assert "as they are being removed" in link.session.run(ECHO).error
+    assert "because they are being removed" in link.session.run(ECHO).error
 
 
 def test_without_pods_no_request_is_made(link: Link) -> None:

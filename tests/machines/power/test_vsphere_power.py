@@ -293,7 +293,7 @@ def test_a_task_that_does_not_end_may_have_been_carried_out(simulated: Simulated
 
 def test_a_host_that_is_gone_has_no_state(simulated: Simulated, server: Vcenter) -> None:
     simulated.summary.runtime.connectionState = "disconnected"
-    with pytest.raises(NodefallError, match="has no power state: its host or its files are disconnected"):
+    with pytest.raises(NodefallError, match="has no power state: its connection state is disconnected"):
         server.control(UUID).state()
 
 
