@@ -109,7 +109,7 @@ class Settings(PowerSettings):
         ("actions", SimpleNamespace(name="acme"), "not an instance of Action"),
         ("actions", SimpleNamespace(), "nodefall_acme:P0 has no name"),
         ("assertions", SimpleNamespace(name="acme"), "nodefall_acme:P0 has no summary"),
-        ("power", PowerDriver("acme", Settings, lambda *_: None), "is not a Literal of the driver's name"),  # type: ignore[arg-type, return-value]
+        ("power", PowerDriver("acme", Settings, lambda *_: None), "is not a Literal of the driver's name"),  # type: ignore[arg-type]
         ("renderers", Renderer("acme", "a/b.txt", "b", lambda *_: ""), "its file 'a/b.txt' is no name of a file"),
         ("observers", SimpleNamespace(name="acme"), "has no build"),
     ],
