@@ -48,7 +48,10 @@ _QUOTED = {
 )
 @document_option("Print one JSON object.")
 def validate_command(**options: Any) -> int:
-    """Check experiments, inventories, game days and fleets. Prints each problem with its position and a suggestion."""
+    """Check experiments, inventories, game days and fleets, also all of a directory.
+
+    Prints each problem with its position and a suggestion.
+    """
     from chaos.cli.reference import validate
 
     return validate.validate(**options)
