@@ -55,6 +55,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "kind": ("kind", "Create and delete a cluster of containers with kind."),
         "list": ("reference", "List experiments, actions, assertions and facts."),
         "explain": ("reference", "Explain an action, assertion, fact, time word or experiment."),
+        "plugins": ("reference", "List the installed plug-ins; plugins check tests them."),
         "validate": ("reference", "Check files, without a cluster."),
         "rbac": ("reference", "Print the permissions that experiments need on a cluster."),
         "sudoers": ("reference", "Print the sudo rules that experiments need on hosts."),

@@ -5,6 +5,7 @@ What they do wrong is reported as theirs, see :mod:`chaos.core.blame`.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typing import Any
 
 from chaos.core.errors import PluginError
 
+_log = logging.getLogger(__name__)
 CONTRACT = 1  # version of what chaos.extend promises: raised by a change that a plug-in must follow
 OLDEST_CONTRACT = 1  # that this version still accepts
 STATEMENT = "NODEFALL_CONTRACT"  # in the module of an entry point: the version that the plug-in was written for
@@ -43,16 +45,43 @@ def load_outside(group: str) -> Iterator[tuple[Origin, Any]]:
 
     Raises PluginError for one that cannot be loaded, or was written for a contract that is not supported.
     """
-    for point in sorted(entry_points(group=group), key=lambda point: (point.name, point.value)):
-        origin = _origin(group, point)
-        try:
-            plugin = point.load()
-        except Exception as error:
-            raise PluginError(
-                f"plug-in {point.name!r} of {group} cannot be loaded: {origin}: {type(error).__name__}: {error}",
-                hint="fix or uninstall that distribution",
-            ) from error
-        yield _with_contract(origin, point), plugin
+    for origin, point in outside_points(group):
+        yield load_point(origin, point)
+
+
+def outside_points(group: str) -> list[tuple[Origin, EntryPoint]]:
+    """The entry points of other distributions, by name, none of them loaded."""
+    points = sorted(entry_points(group=group), key=lambda point: (point.name, point.value))
+    return [(_origin(group, point), point) for point in points]
+
+
+def load_point(origin: Origin, point: EntryPoint) -> tuple[Origin, Any]:
+    """The origin with its contract, and the plug-in. Raises PluginError, as :func:`load_outside`."""
+    try:
+        plugin = point.load()
+    except Exception as error:
+        raise PluginError(
+            f"plug-in {point.name!r} of {origin.group} cannot be loaded: {origin}: {type(error).__name__}: {error}",
+            hint="fix or uninstall that distribution",
+        ) from error
+    origin = _with_contract(origin, point)
+    if origin.contract is None:
+        _log.warning("%s", unstated(origin))
+    return origin, plugin
+
+
+def unstated(origin: Origin) -> str:
+    """The warning of a plug-in that does not say for which contract it was written."""
+    module = origin.value.partition(":")[0]
+    return (
+        f"{origin.owner}: {module} does not say for which version of the plug-in contract it was written: "
+        f"write {STATEMENT} = {CONTRACT}"
+    )
+
+
+def origins(group: str) -> dict[str, Origin]:
+    """Where the plug-ins of other distributions come from, by their names."""
+    return {str(getattr(plugin, "name", "")): origin for origin, plugin in load_outside(group)}
 
 
 def _origin(group: str, point: EntryPoint) -> Origin:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -201,4 +202,8 @@ def with_settings(lab: Lab, settings: Mapping[str, Any]) -> Lab:
         return Lab.model_validate({**lab.model_dump(by_alias=True), **settings})
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}") from error
+        key = str(first["loc"][0])
+        known = [field.alias or name for name, field in Lab.model_fields.items()]
+        near = get_close_matches(key, known, 1) if first["type"] == "extra_forbidden" else []
+        why = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{key}: {why}", hint=f"did you mean {near[0]!r}?" if near else "") from error

@@ -3,6 +3,7 @@
 The ``check_*`` functions raise AssertionError with a sentence for each breach. A lab is ``chaos.api.Lab``.
 """
 
+from chaos.core.clock import SystemClock
 from chaos.testing.action import check_action, check_pair
 from chaos.testing.plugins import check_assertion, check_observer, check_power_driver, check_renderer, host_context
 from chaos.testing.recordings import T0, RecordingBuilder, judge_assertion
@@ -10,6 +11,7 @@ from chaos.testing.recordings import T0, RecordingBuilder, judge_assertion
 __all__ = [
     "T0",
     "RecordingBuilder",
+    "SystemClock",
     "check_action",
     "check_assertion",
     "check_observer",

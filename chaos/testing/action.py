@@ -43,8 +43,7 @@ def check_action(action: Action[P, S], target: Target, params: P, *, without_pre
     state = action.prepare(target, params)
     program = action.program(state)
     breaches = [
-        *_description(action),
-        *_hooks(action),
+        *describe_breaches(action),
         *_unconstrained(action, state),
         *(() if without_preconditions else _preconditions(action.needs_with(params), program)),
         *_purity(action, state, target, before, params),
@@ -88,8 +87,10 @@ def check_pair(action: AnyAction, windows_form: AnyAction, params: Any) -> None:
         raise AssertionError(f"Windows form of {action.name}: " + "; ".join(breaches))
 
 
-def _description(action: Action[P, S]) -> Iterator[str]:
+def describe_breaches(action: Action[P, S]) -> Iterator[str]:
+    """Breaches in what the action says of itself, for which no target is needed."""
     yield from _example(action)
+    yield from _hooks(action)
     if not action.summary:
         yield "there is no summary"
     if not action.proofs or action.proofs[0].weak:

@@ -55,8 +55,7 @@ def check_assertion(assertion: Assertion, recording: RecordingBuilder, end: floa
     Raises AssertionError with every breach: of its attributes; of the example, whose parameters must fit; if the
     recording is not held with the example; and if it is still held when nothing was observed for a while.
     """
-    breaches = list(_attributes(assertion)) or list(_assertion_example(assertion))
-    if breaches:
+    if breaches := assertion_breaches(assertion):
         raise AssertionError(f"assertion {assertion.name}: " + "; ".join(breaches))
     verdict = judge_assertion(assertion, assertion.example, recording, end)
     if verdict.status != "held":
@@ -71,6 +70,11 @@ def check_assertion(assertion: Assertion, recording: RecordingBuilder, end: floa
     if unseen.status == "held":
         raise AssertionError(f"assertion {assertion.name}: it is held although nothing was observed")
     return verdict
+
+
+def assertion_breaches(assertion: Assertion) -> list[str]:
+    """Breaches in what the assertion says of itself, for which no recording is needed."""
+    return list(_attributes(assertion)) or list(_assertion_example(assertion))
 
 
 def _attributes(assertion: Assertion) -> Iterator[str]:

@@ -140,6 +140,12 @@ def test_invalid_labs_are_refused(given: Path | None, settings: dict[str, Any], 
         Lab(given, **settings)
 
 
+def test_a_misspelt_setting_of_a_lab_is_suggested() -> None:
+    with pytest.raises(UsageError) as refused:
+        Lab(wrokers=5)
+    assert refused.value.hint == "did you mean 'workers'?"
+
+
 def test_a_stopped_lab_has_no_inventory() -> None:
     lab = Lab(ROOT / "hosts" / "lab.yaml", workers=5)
     for _ in range(2):

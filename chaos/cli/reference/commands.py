@@ -9,7 +9,7 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from chaos.cli.complete import DocumentPath, complete_any_document, complete_explained
-from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option
+from chaos.cli.lazy import command, document_option, examples, experiment_argument, inventory_option, json_option
 
 OUTPUTS = ("result", "plan", "journal", "rehearsal", "suggestion", "comparison", "day")
 
@@ -48,7 +48,10 @@ _QUOTED = {
 )
 @document_option("Print one JSON object.")
 def validate_command(**options: Any) -> int:
-    """Check experiments, inventories, game days and fleets. Prints each problem with its position and a suggestion."""
+    """Check experiments, inventories, game days and fleets, also all of a directory.
+
+    Prints each problem with its position and a suggestion.
+    """
     from chaos.cli.reference import validate
 
     return validate.validate(**options)
@@ -94,6 +97,34 @@ def explain_command(**options: Any) -> None:
     from chaos.cli.reference import explain
 
     explain.explain(**options)
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=examples("nodefall plugins", "nodefall plugins --json", "nodefall plugins check nodefall-acme"),
+)
+@json_option
+@click.pass_context
+def plugins_command(ctx: click.Context, /, as_json: bool) -> None:
+    """List the plug-ins of other distributions: kind, name, version, and the plug-in contract it was written for."""
+    from chaos.cli.reference import plugins
+
+    if not ctx.invoked_subcommand:
+        plugins.list_plugins(as_json)
+
+
+@command("nodefall plugins check nodefall-acme", of=plugins_command, name="check")
+@click.argument("distribution", metavar="DIST")
+def check_command(distribution: str) -> int:
+    """Check each plug-in of the distribution DIST: that it loads, its type, its example and its settings.
+
+    What needs a host or a recording is for the tests of the package, with chaos.testing.
+
+    Exit code: 0 no breach, 1 a breach, 64 no such distribution with plug-ins.
+    """
+    from chaos.cli.reference import plugins
+
+    return plugins.check(distribution)
 
 
 @command(

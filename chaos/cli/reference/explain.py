@@ -18,6 +18,8 @@ from chaos.core.duration import FACTS, POD_FACTS
 from chaos.core.errors import UsageError
 from chaos.core.fact import HostFact, current_fact
 from chaos.core.files import bundled_path
+from chaos.core.outside import origins
+from chaos.core.registry import Group
 from chaos.documents.bundled import read_summaries
 from chaos.documents.experiment import load_experiment
 from chaos.documents.reference import DOCUMENTS, FieldRow, fields_of, parameters
@@ -51,7 +53,8 @@ def list_names(kind: str | None, as_json: bool) -> None:
         ):
             systems = _systems(each)
             ordered = summaries if each == "experiments" else dict(sorted(summaries.items()))
-            rows = [(name, summary + systems.get(name, "")) for name, summary in ordered.items()]
+            owners = _owners(each)
+            rows = [(name, summary + systems.get(name, "") + owners.get(name, "")) for name, summary in ordered.items()]
             formatter.write_dl(rows, col_max=60)
     click.echo(formatter.getvalue(), nl=False)
 
@@ -67,6 +70,25 @@ def _summaries(kind: str) -> dict[str, str]:
     found = load_registry()
     plugins = found.actions if kind == "actions" else found.assertions
     return {name: plugin.summary for name, plugin in plugins.items()}
+
+
+_GROUPS = {
+    "actions": (Group.ACTIONS, Group.WINDOWS_ACTIONS),
+    "assertions": (Group.ASSERTIONS,),
+    "host-facts": (Group.FACTS, Group.WINDOWS_FACTS),
+}
+
+
+def _owners(kind: str) -> dict[str, str]:
+    """`` (nodefall-acme 0.1.0)`` by name: the distributions of plug-ins."""
+    found = [row for group in _GROUPS.get(kind, ()) for row in origins(group).items()]
+    return {name: f" ({origin.owner})" for name, origin in reversed(found)}
+
+
+def _from(name: str, *groups: Group) -> dict[str, str]:
+    """The distribution that a plug-in is from; nothing for a built-in one."""
+    found = [origin for group in groups if (origin := origins(group).get(name))]
+    return {"from": found[0].owner} if found else {}
 
 
 def _systems(kind: str) -> dict[str, str]:
@@ -110,6 +132,7 @@ def _echo(entry: dict[str, Any]) -> None:
         "reference",
         "needs",
         "systems",
+        "from",
         "undo",
         "proofs",
         "example",
@@ -148,14 +171,15 @@ def lookup_all(name: str) -> list[dict[str, Any]]:
     host_facts = {**forms["windows"], **forms["linux"]}
     entries = []
     if name in found.actions:
-        entries.append(_action(found.actions[name], found.systems_of(name)))
+        entries.append(_action(found.actions[name], found.systems_of(name)) | _from(name, Group.ACTIONS))
     if name in found.assertions:
-        entries.append(_assertion(found.assertions[name]))
+        entries.append(_assertion(found.assertions[name]) | _from(name, Group.ASSERTIONS))
     if name in facts:
         entries.append({"kind": "fact", "name": name, "summary": facts[name]})
     if host_fact := host_facts.get(current_fact(name).partition("?")[0]):
         systems = [system for system, of_system in forms.items() if host_fact.name in of_system]
-        entries.append(_host_fact(host_fact) | {"systems": systems})
+        of = _from(host_fact.name, Group.FACTS, Group.WINDOWS_FACTS)
+        entries.append(_host_fact(host_fact) | {"systems": systems} | of)
     if name in TIME_WORDS:
         entries.append(describe(name))
     if name in bundled_names():

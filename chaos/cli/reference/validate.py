@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
 
     _Document = Experiment | Inventory | GameDay | Fleet | Statements
 
+_OWN = re.compile(rb"""^["']?apiVersion["']?:\s*["']?nodefall\.dev/""", re.MULTILINE)
 _FIELDS = ("file", "line", "column", "message", "hint")
 
 
 def validate(files: tuple[Path, ...], as_json: bool) -> int:
     """Check experiments, inventories, game days and fleets: all problems, each with its position and a suggestion.
 
-    With an inventory of a lab among them, also whether a lab can run the workloads of the experiments.
+    Of a directory, all its documents of nodefall. With an inventory of a lab among them, also whether a lab can run
+    the workloads of the experiments.
     """
-    documents = [(path, *_read(path)) for path in files]
+    documents = [(path, *_read(path)) for given in files for path in _documents(given)]
     on_lab = any(document is not None and getattr(document, "lab", None) for _, document, _ in documents)
     results: list[dict[str, Any]] = []
     for path, document, problems in documents:
@@ -47,6 +50,22 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
         if not result["problems"] and not as_json:
             click.echo(f"{result['file']}: {result['kind']} {result['name']} is valid")
     return Exit.HELD if valid else Exit.USAGE
+
+
+def _documents(path: Path) -> list[Path]:
+    """The file, or the documents in a directory; on stderr, its other YAML files, such as manifests.
+
+    Raises UsageError for a directory without any.
+    """
+    if not path.is_dir():
+        return [path]
+    files = sorted(each for each in path.rglob("*") if each.suffix in (".yaml", ".yml") and each.is_file())
+    found = [each for each in files if _OWN.search(each.read_bytes())]
+    if not found:
+        raise UsageError(f"no experiment, inventory or game day in {path}", hint="give another directory, or a file")
+    for other in sorted(set(files) - set(found)):
+        click.echo(f"skipped: {other}: it has no apiVersion of nodefall", err=True)
+    return found
 
 
 def _read(path: Path) -> tuple[_Document | None, tuple[Problem, ...]]:

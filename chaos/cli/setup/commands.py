@@ -22,8 +22,14 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "nodefall new shop.yaml --action kubelet-stop --namespace shop",
     "nodefall new db.yaml --action power-cut --namespace shop --owner StatefulSet/db",
     "nodefall new --list",
+    "nodefall new plugin --kind assertion nodefall-acme",
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("directory", required=False, type=click.Path(path_type=Path, file_okay=False), metavar="[DIR]")
+@click.option(
+    "--kind", type=click.Choice(["action", "assertion", "power", "observer"]),
+    help="With `plugin DIR`: write a package with a plug-in of this kind, and its tests, to DIR.",
+)  # fmt: skip
 @click.option(
     "--action", "actions", multiple=True, metavar="NAME", shell_complete=complete_action,
     help="The fault. Repeat the option for several steps.",
@@ -46,13 +52,21 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--title", metavar="TEXT", default="", help="The title of the experiment.")
 @click.option("--force", is_flag=True, help="Overwrite FILE and the sample beside it.")
 @click.option("--list", "list_names", is_flag=True, help="List the values of --action and --expect.")
-def new_command(list_names: bool, **options: Any) -> None:
+def new_command(list_names: bool, kind: str | None, directory: Path | None, **options: Any) -> None:
     """Write an experiment to FILE. Without --action, nodefall asks on the terminal what fails and what must hold.
 
-    The experiment is valid as it is. Its comments say what to change.
+    The experiment is valid as it is. Its comments say what to change. `nodefall new plugin --kind KIND DIR` writes the
+    package of a plug-in instead.
     """
     from chaos.cli.setup.new import NewOptions, create, list_choices
 
+    if kind or directory:
+        from chaos.cli.setup.new_plugin import create_plugin
+
+        if not kind or not directory or options["file"] != Path("plugin"):
+            raise click.UsageError("a plug-in is written by: nodefall new plugin --kind KIND DIR")
+        create_plugin(kind, directory)
+        return
     if list_names:
         list_choices()
         return

@@ -31,7 +31,7 @@ DOCKERFILE = (IMAGE / "Dockerfile").read_text(encoding="utf-8")
 PINNED = re.compile(r"[a-z0-9.-]+\.[a-z]+/[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
 BASE = "nodefall-test-python:bookworm"
 PACKAGES = "python3,python3-pip,ca-certificates"
-CONTEXT = ("LICENSE", "chaos", "experiments", "hosts", "deploy/requirements.txt", "deploy/image")
+CONTEXT = ("LICENSE", "chaos", "experiments", "hosts", "docs", "deploy/requirements.txt", "deploy/image")
 
 
 def test_bases_are_pinned_and_public() -> None:
