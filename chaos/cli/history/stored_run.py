@@ -141,12 +141,18 @@ def show_run(run: str, reports: Path, as_json: bool) -> None:
     """Show the verdicts of RUN: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last or a run ID."""
     require_reports(reports)
     directory = run_directory.find(reports, run)
-    result = _require_result(read_run(directory))
+    stored = read_run(directory)
+    result = _require_result(stored)
     if as_json:
         click.echo(_document(directory, result), nl=False)
         return
     report = directory / "report.html"
-    text = summary(result, report=str(report) if report.exists() else "", color=wants_color(sys.stdout))
+    text = summary(
+        result,
+        report=str(report) if report.exists() else "",
+        color=wants_color(sys.stdout),
+        is_undone=stored.pending is False,
+    )
     echo_encodable(text.rstrip("\n"))
 
 
