@@ -265,8 +265,8 @@ def _check_order(action: str, params: Mapping[str, Any], seconds: float) -> None
     if action in _SHUTDOWNS and seconds >= countdown:
         raise Unsupported(
             f"it would come {format_duration(seconds)} after a shutdown ({action}) with a countdown of "
-            f"{format_duration(countdown)}, and Windows cancels none whose countdown is over: its services have "
-            "been notified by then",
+            f"{format_duration(countdown)}, and Windows does not cancel a shutdown whose countdown is over: "
+            "its services have been notified by then",
             hint="use schedule-shutdown, with more time (in) than this step leaves it (after)",
         )
 
