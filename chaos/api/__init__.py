@@ -207,21 +207,22 @@ def run(  # noqa: PLR0913 - one per option
 
 def judge(
     recording: Path | str,
-    experiment: LoadedExperiment | Path | str,
+    experiment: LoadedExperiment | Path | str | None = None,
     *,
     bind: Mapping[str, Sequence[str] | str] | None = None,
     steps: Mapping[str, str] | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> JudgedRun:
-    """Judge an experiment on a recording or a run directory, without a cluster.
+    """Judge an experiment, by default that of the run, on a recording or a run directory, without a cluster.
 
     ``bind``: nodes by target, or one, and the namespace as ``workload``; ``steps``: the recorded action by step;
     ``facts``: values that replace recorded ones. Raises BadInput, and UsageError for unknown names.
     """
-    from chaos.app.run.results import JudgeOverrides, judge_recording
+    from chaos.app.run.results import JudgeOverrides, judge_recording, stored_experiment
 
     nodes = {name: (found,) if isinstance(found, str) else found for name, found in (bind or {}).items()}
     overrides = JudgeOverrides(nodes, steps or {}, facts or {})
+    experiment = experiment or stored_experiment(Path(recording))
     return judge_recording(Path(recording), _as_loaded(experiment), overrides)
 
 

@@ -11,6 +11,7 @@ from chaos.core.duration import FACTS, parse_requirement
 from chaos.core.errors import BadInput
 from chaos.core.experiment import Experiment, parse_moment
 from chaos.core.registry import PluginRegistry
+from chaos.core.store.run_directory import stored_workload
 from chaos.core.target_spec import WORKLOAD
 from chaos.documents.document import open_document, read_document
 from chaos.documents.expectations import DeclaredNames, check_expectations, find_plugin, report_duplicates
@@ -32,11 +33,11 @@ def load_experiment(path: Path, registry: PluginRegistry) -> Experiment:
     """The experiment in ``path``. Raises BadInput with all problems, those of its manifests included."""
     root = open_document(path, "Experiment")
     experiment = check_document(Experiment, root)
-    check_experiment(root, registry, path.parent)
+    check_experiment(root, registry, path)
     return registry.bind(root.errors.require(experiment))
 
 
-def check_experiment(root: Cursor, registry: PluginRegistry, folder: Path) -> None:
+def check_experiment(root: Cursor, registry: PluginRegistry, path: Path) -> None:
     """Report problems to the cursor's collector; parts may have any shape."""
     spec = root.get("spec")
     steps = list(spec.get("method").items())
@@ -45,7 +46,7 @@ def check_experiment(root: Cursor, registry: PluginRegistry, folder: Path) -> No
     report_duplicates((probe.get("name") for probe in spec.get("probes").items()), "probe")
     report_duplicates((query.get("name") for query in spec.get("queries").items()), "query")
     _check_requires(spec.get("requires"))
-    _check_workload(spec.get("workload", "manifests"), folder)
+    _check_workload(spec.get("workload", "manifests"), path)
     for _, target in spec.get("targets").entries():
         runs = target.get("runs")
         if runs and runs.get("namespace").text in (None, WORKLOAD) and not spec.get("workload"):
@@ -150,9 +151,11 @@ def _check_requires(requires: Cursor) -> None:
                     requirement.report(f"invalid requirement {requirement.text!r}", "write it like '>0' or '>= 30s'")
 
 
-def _check_workload(manifests: Cursor, folder: Path) -> None:
+def _check_workload(manifests: Cursor, experiment: Path) -> None:
+    if stored_workload(experiment):
+        return  # one file instead of all these
     for item in manifests.items():
-        load_referenced(item, folder, lambda path: load_manifests([path]))
+        load_referenced(item, experiment.parent, lambda path: load_manifests([path]))
 
 
 def load_referenced(place: Cursor, folder: Path, load: Callable[[Path], T]) -> T | None:
@@ -186,7 +189,7 @@ def load_with_overrides(entry: Cursor, path: Path, registry: PluginRegistry) -> 
     if entry.get("maxDuration").text:
         _set(spec, "maxDuration", entry.get("maxDuration"))
     experiment = check_document(Experiment, root)
-    check_experiment(root, registry, path.parent)
+    check_experiment(root, registry, path)
     is_valid = len(entry.errors.problems) == problems_before
     return registry.bind(experiment) if experiment and is_valid else None
 

@@ -32,11 +32,15 @@ _REAL_CLUSTER = "give the inventory of a real cluster, which has expectUID"
 
 @dataclass(frozen=True, slots=True)
 class EntryFile:
-    """The experiment of an entry, with its overrides and the abort conditions of the day, and its name on the day."""
+    """The experiment of an entry, with its overrides and the abort conditions of the day, and its name on the day.
+
+    ``is_changed``: by these, so that it differs from the file.
+    """
 
     name: str
     path: Path
     experiment: Experiment
+    is_changed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,7 @@ def load_game_day(path: Path, registry: PluginRegistry, now: datetime) -> GameDa
     day = root.errors.require(found)
     for condition in day.spec.abort:
         registry.bind_expectation(condition)
-    entries = (replace(file, experiment=_with_abort(file.experiment, day.spec.abort)) for file in files)
-    return GameDayFiles(day, tuple(entries), inventories)
+    return GameDayFiles(day, tuple(_with_abort(file, day.spec.abort) for file in files), inventories)
 
 
 def _check_abort(spec: Cursor, registry: PluginRegistry) -> None:
@@ -85,13 +88,14 @@ def _check_abort(spec: Cursor, registry: PluginRegistry) -> None:
                 node.report(f"a game day has no target {node.text!r}", f"write {_ALL_NODES}, or nothing")
 
 
-def _with_abort(experiment: Experiment, abort: list[Expectation]) -> Experiment:
+def _with_abort(file: EntryFile, abort: list[Expectation]) -> EntryFile:
     """The experiment with the abort conditions of the day besides its own."""
+    experiment = file.experiment
     added = [condition for condition in abort if condition not in experiment.spec.abort]
     if not added:
-        return experiment
+        return file
     spec = experiment.spec.model_copy(update={"abort": [*experiment.spec.abort, *added]})
-    return experiment.model_copy(update={"spec": spec})
+    return replace(file, experiment=experiment.model_copy(update={"spec": spec}), is_changed=True)
 
 
 def _check_calendar(spec: Cursor, now: datetime) -> None:
@@ -154,7 +158,8 @@ def _load_entries(spec: Cursor, folder: Path, registry: PluginRegistry) -> Itera
         name = entry.get("name").text or plain.metadata.name
         _check_name(entry, name, first_lines)
         path = folder / (place.text or "")
-        yield EntryFile(name, path, load_with_overrides(entry, path, registry) or plain)
+        changed = load_with_overrides(entry, path, registry)
+        yield EntryFile(name, path, changed or plain, is_changed=changed is not None)
 
 
 def _check_name(entry: Cursor, name: str, first_lines: dict[str, int]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from chaos.core.errors import BadInput, Problem, bad_input
 from chaos.core.kube_names import DNS_LABEL, OBJECT_NAME
+from chaos.core.store.run_directory import stored_workload
 from chaos.documents.document import read_text
 from chaos.documents.problems import Cursor, ErrorCollector
 from chaos.documents.yaml_tree import (
@@ -71,6 +72,12 @@ def load_manifests(paths: Iterable[Path]) -> list[dict[str, Any]]:
             raise each.problem(f"there is another {key[1]} {name!r}", "give each object its own name")
         names.add(key)
     return [each.object for each in found]
+
+
+def load_workload(experiment: Path, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Objects of the manifests that an experiment names, of a stored one those beside it. Raises BadInput."""
+    stored = stored_workload(experiment)
+    return load_manifests([stored] if stored else [experiment.parent / name for name in names])
 
 
 def load_objects(paths: Iterable[Path]) -> list[LocatedObject]:

@@ -16,9 +16,10 @@ from chaos.core.inventory import Inventory
 from chaos.core.kube import operating_system
 from chaos.core.labels import LOCK_NAMESPACE
 from chaos.core.permission import Permission
+from chaos.core.redaction import REDACTED
 from chaos.core.registry import PluginRegistry
 from chaos.documents.experiment import load_experiment
-from chaos.documents.manifests import load_manifests
+from chaos.documents.manifests import load_workload
 from chaos.documents.yaml_text import dump
 from chaos.engine.helper_pods import helper_namespaces
 from chaos.engine.planning.permissions import PermissionInputs, compute_permissions
@@ -44,9 +45,10 @@ class LoadedExperiment:
         """The text of the document, as it is run, stored and hashed. Raises OSError."""
         return self.path.read_bytes() if self.text is None else self.text
 
-    def with_experiment(self, experiment: Experiment) -> LoadedExperiment:
-        """A copy with a changed experiment, whose document is written out; the paths of its manifests are absolute."""
-        return replace(self, experiment=experiment, text=experiment_document(experiment, self.path.parent))
+    @property
+    def workload(self) -> bytes:
+        """The objects of the workload as YAML, without the values in Secrets."""
+        return dump([_without_values(each) for each in self.manifests]).encode()
 
     def with_max_duration(self, max_duration: str | None) -> LoadedExperiment:
         """A copy with another maxDuration, which also sets the failsafe timers on hosts; unchanged if None."""
@@ -56,12 +58,18 @@ class LoadedExperiment:
         return replace(self, experiment=self.experiment.model_copy(update={"spec": spec}))
 
 
-def experiment_document(experiment: Experiment, folder: Path) -> bytes:
-    """The experiment as YAML that loads identically from any folder. Its paths are relative to ``folder``."""
-    document = experiment.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    if workload := document["spec"].get("workload"):
-        workload["manifests"] = [str((folder / name).resolve()) for name in workload["manifests"]]
-    return dump([document]).encode()
+def experiment_document(experiment: Experiment) -> bytes:
+    """The experiment as YAML."""
+    return dump([experiment.model_dump(mode="json", by_alias=True, exclude_defaults=True)]).encode()
+
+
+def _without_values(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A Secret with values that no API server accepts: it can be judged, but not created."""
+    if manifest["kind"] != "Secret":
+        return manifest
+    others = {key: value for key, value in manifest.items() if key not in ("data", "stringData")}
+    keys = [key for part in ("data", "stringData") for key in manifest.get(part) or {}]
+    return others | {"data": dict.fromkeys(keys, REDACTED)}
 
 
 def load(path: Path, registry: PluginRegistry | None = None) -> LoadedExperiment:
@@ -69,7 +77,7 @@ def load(path: Path, registry: PluginRegistry | None = None) -> LoadedExperiment
     registry = registry or load_registry()
     experiment = load_experiment(path, registry)
     workload = experiment.spec.workload
-    manifests = load_manifests([path.parent / name for name in workload.manifests]) if workload else []
+    manifests = load_workload(path, workload.manifests) if workload else []
     return LoadedExperiment(path, experiment, manifests, registry)
 
 

@@ -133,8 +133,13 @@ def _rehearsed(loaded: _Loaded, snapshot: Path, options: CompareOptions) -> Expe
 
 
 def _experiment_file(directory: Path, name: str) -> Path:
-    """The file that the run was of, beside which its manifests are, else its copy. Raises NotComparableError."""
+    """The copy if it has its workload; else the file that the run was of, beside its manifests, or the copy.
+
+    Raises NotComparableError.
+    """
     copy = directory / run_directory.EXPERIMENT
+    if run_directory.stored_workload(copy):
+        return copy
     try:
         source = Path(run_directory.load(directory, run_directory.PLAN, _Planned).source)
         is_there = source.is_file()

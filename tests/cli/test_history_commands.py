@@ -12,6 +12,7 @@ from click.shell_completion import ShellComplete
 
 from chaos.cli.app import cli, main
 from chaos.core.clock.system import SystemClock
+from chaos.core.result import UndoResult
 from chaos.core.store.journal import NAME as JOURNAL
 from chaos.core.store.journal import Journal
 from chaos.core.store.run_directory import RESULT, load_result
@@ -95,7 +96,7 @@ def test_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captur
 @pytest.mark.usefixtures("reports")
 def test_no_run_fits(capsys: Capture) -> None:
     assert main(["runs", "--experiment", "x"]) == 0
-    assert tuple(capsys.readouterr()) == ("", "none of the 5 runs in reports matches\n")
+    assert tuple(capsys.readouterr()) == ("", "none of 5 runs in reports matches\n")
 
 
 @pytest.mark.parametrize("name", [SECOND, f"e-{int(NOW + DAY)}", f"reports/{SECOND}"])
@@ -294,3 +295,13 @@ def test_help_names_every_option(name: str, capsys: Capture) -> None:
     shown = [each for each in command.params if not (isinstance(each, click.Option) and each.hidden)]
     assert all(option in out for parameter in shown for option in parameter.opts if option.startswith("--"))
     assert "Examples:" in out
+
+
+def test_an_undone_run_asks_for_no_undo(tmp_path: Path, capsys: Capture) -> None:
+    undo = (UndoResult("s", "cordon", "n", False, "no answer"),)
+    directory = store(tmp_path, result_of(within(1.0), undo=undo))  # the journal has nothing pending
+    main(["show", str(directory)])
+    assert "undo no longer pending: s (cordon on n): no answer" in capsys.readouterr().out
+    (directory / JOURNAL).unlink()
+    main(["show", str(directory)])
+    assert "undo pending: s (cordon on n): no answer" in capsys.readouterr().out

@@ -61,9 +61,9 @@ def test_judged(recording: str, experiment: str, options: list[str], code: int, 
         (["--map", "poweroff=power-cut"], "unknown step 'poweroff'\nhint: did you mean 'power-off'?"),
         (["--fact", "kubelet.shutdownGrace=1s"], "did you mean 'kubelet.shutdownGracePeriod'?"),
         (["--fact", "kubelet.shutdownGracePeriod=soon"], "invalid duration 'soon'"),
-        (["--fact", "kubelet.shutdownGracePeriod=nan"], "'nan' is not a number of at least 0"),
-        (["--fact", "kubelet.shutdownGracePeriod=inf"], "'inf' is not a number of at least 0"),
-        (["--fact", "kubelet.shutdownGracePeriod=-5"], "'-5' is not a number of at least 0"),
+        (["--fact", "kubelet.shutdownGracePeriod=nan"], "'nan' is not 0 or a positive number"),
+        (["--fact", "kubelet.shutdownGracePeriod=inf"], "'inf' is not 0 or a positive number"),
+        (["--fact", "kubelet.shutdownGracePeriod=-5"], "'-5' is not 0 or a positive number"),
     ],
 )
 def test_usage_errors(options: list[str], message: str) -> None:

@@ -56,7 +56,7 @@ def test_a_day_of_two_runs_each_once_and_a_finished_day_is_only_reported(tmp_pat
         assert nodefall("gameday", "status", "-i", inventory, cwd=tmp_path).returncode == 0
         for run in state["runs"]:  # each directory is that of an ordinary run
             (directory,) = tmp_path.glob(f"reports/{run['key']['entry']}/*")
-            judged = nodefall("judge", directory, directory / "experiment.yaml", cwd=tmp_path)
+            judged = nodefall("judge", directory, cwd=tmp_path)
             assert judged.returncode == 0, judged.stderr
             assert nodefall("undo", run["run"], cwd=tmp_path).returncode == 0
 

@@ -26,7 +26,7 @@ from tools.replay.__main__ import main as replay_main
 
 NAME = "graceful-poweroff"
 FILES = {
-    *("run.json", "plan.json", "experiment.yaml", "journal.jsonl", "recording.jsonl.gz", "debug.log"),
+    *("run.json", "plan.json", "experiment.yaml", "workload.yaml", "journal.jsonl", "recording.jsonl.gz", "debug.log"),
     *("result.json", "report.html", "report.md", "junit.xml", "metrics.txt"),
 }
 RUNS = (NAME, 1), (NAME, 7), ("drain-blocked", 1), ("partition-waited-out", 1)
@@ -70,6 +70,12 @@ def test_it_has_the_files_of_a_run(tmp_path: Path) -> None:
     assert (info.run, info.lab_pid) == (run.result.run, os.getpid())
     again = judge_recording(run.directory, loaded(NAME), JudgeOverrides({}, {}, {}))
     assert again.result.hypothesis == run.result.hypothesis
+    moved = run.directory.rename(tmp_path / "moved")
+    judged = command("judge", str(moved), cwd=tmp_path)
+    assert (judged.returncode, judged.stdout.splitlines()[0]) == (0, f"{run.result.headline} (simulated cluster)")
+    moved.rename(run.directory)
+    assert command("judge", "last", cwd=tmp_path).stdout == judged.stdout
+    assert str(ROOT) not in "".join((run.directory / name).read_text() for name in ("experiment.yaml", "workload.yaml"))
     assert command("undo", "--list", cwd=tmp_path).returncode == 0
     assert NAME in command("runs", cwd=tmp_path).stdout
     assert replay_main([str(run.directory / "recording.jsonl.gz"), "--json"]) == 0

@@ -25,9 +25,9 @@ from chaos.core.registry import PluginRegistry
 from chaos.documents import gameday
 from chaos.documents.document import read_text
 from chaos.documents.inventory import as_inventory
-from chaos.documents.manifests import load_manifests
+from chaos.documents.manifests import load_workload
 from chaos.engine.connection import ClusterConnection, refuse_before_side_effects
-from chaos.engine.load import LoadedExperiment, required_permissions
+from chaos.engine.load import LoadedExperiment, experiment_document, required_permissions
 from chaos.engine.registry import load_registry
 from chaos.gameday.calendar import Calendar, why_not_due
 from chaos.gameday.document import ApprovalGate, GameDay, GameDayEntry
@@ -90,8 +90,9 @@ def load_game_day(path: Path, moment: datetime | None = None, registry: PluginRe
     entries = []
     for file, entry in zip(files.entries, files.document.spec.entries, strict=True):
         workload = file.experiment.spec.workload
-        manifests = load_manifests([file.path.parent / name for name in workload.manifests]) if workload else []
-        loaded = LoadedExperiment(file.path, file.experiment, manifests, registry).with_experiment(file.experiment)
+        manifests = load_workload(file.path, workload.manifests) if workload else []
+        text = experiment_document(file.experiment) if file.is_changed else None
+        loaded = LoadedExperiment(file.path, file.experiment, manifests, registry, text)
         entries.append(LoadedEntry(file.name, entry, loaded))
     return LoadedGameDay(path, files.document, tuple(entries), files.inventories, registry)
 

@@ -64,7 +64,8 @@ class DayStop:
             raise Aborted(self.loss, hint="see nodefall gameday status")
         if self.halt:
             raise DayHalted(
-                describe_halt(self.halt), hint="to continue the day, run nodefall gameday resume, then the same command"
+                describe_halt(self.halt),
+                hint="to continue, run nodefall gameday resume --reason WHY, then this command again",
             )
 
     def begin_run(self, stop: StopRequest, clock: Clock) -> None:

@@ -20,7 +20,7 @@ from chaos.core.errors import Exit, NodefallError, Refused, UsageError, bad_inpu
 from chaos.core.files import write_private
 from chaos.core.inventory import Inventory
 from chaos.core.plan import Plan, plan_document
-from chaos.core.redaction import redact
+from chaos.core.redaction import redact, redact_bytes
 from chaos.core.result import REFUSED, RESULT_VERSION, RunResult
 from chaos.core.store import run_directory
 from chaos.core.store.recording import build_timeline, read_recording
@@ -66,6 +66,17 @@ def judge_recording(recording: Path, loaded: LoadedExperiment, overrides: JudgeO
     timeline = build_timeline(read_recording(_file(recording)))
     _check_nodes(options, timeline)
     return JudgedRun(judge(loaded.experiment, timeline, loaded.registry, options), timeline)
+
+
+def stored_experiment(directory: Path) -> Path:
+    """The experiment in a run directory. Raises UsageError."""
+    path = directory / run_directory.EXPERIMENT
+    if not path.is_file():
+        raise UsageError(
+            f"{directory} has no {run_directory.EXPERIMENT}",
+            hint="name the experiment too, or give a run directory",
+        )
+    return path
 
 
 def _file(path: Path) -> Path:
@@ -157,10 +168,17 @@ def create_directory(
     try:
         run_directory.save(directory, run_directory.RUN, info)
         run_directory.save(directory, run_directory.PLAN, plan_document(planned))
-        write_private(directory / run_directory.EXPERIMENT, loaded.document)
+        _save_experiment(directory, loaded)
         return directory, RecordingWriter(directory / run_directory.RECORDING)
     except OSError as error:
         raise Refused(f"cannot write {error.filename or directory}: {error.strerror}") from error
+
+
+def _save_experiment(directory: Path, loaded: LoadedExperiment) -> None:
+    """What ``load`` needs to load it again from here, without the files that it names. Raises OSError."""
+    write_private(directory / run_directory.EXPERIMENT, loaded.document)
+    if loaded.manifests:
+        write_private(directory / run_directory.WORKLOAD, redact_bytes(loaded.workload))
 
 
 def _as_document(inventory: Inventory) -> dict[str, Any]:
@@ -186,7 +204,7 @@ def report_refusal(
     try:
         directory = run_directory.create(reports, result.experiment, now)
         run_directory.save(directory, run_directory.RUN, info)
-        write_private(directory / run_directory.EXPERIMENT, loaded.document)
+        _save_experiment(directory, loaded)
         refused = Run(result, Timeline(), directory)
         refused.write(directory)
     except (NodefallError, OSError) as failed:

@@ -47,13 +47,15 @@ _until = click.option("--until", callback=parse_time, metavar="TIME", help="Only
 
 @command(
     "nodefall judge recording.jsonl.gz experiments/graceful-poweroff.yaml",
-    "nodefall judge reports/graceful-poweroff/20261121T033533Z experiments/graceful-poweroff.yaml --json",
+    "nodefall judge reports/graceful-poweroff/20261121T033533Z --json",
+    "nodefall judge last",
     "nodefall judge power-cut.jsonl.gz experiments/graceful-poweroff.yaml --map power-off=power-cut",
     "nodefall judge rec.jsonl.gz my.yaml --bind victim=worker-1 --bind workload=demo "
     "--fact kubelet.shutdownGracePeriod=30s",
 )
 @click.argument("recording", type=click.Path(path_type=Path))
-@experiment_argument("experiment")
+@experiment_argument("experiment", required=False)
+@stored_runs_option
 @click.option(
     "--bind",
     multiple=True,
@@ -65,14 +67,16 @@ _until = click.option("--until", callback=parse_time, metavar="TIME", help="Only
 @click.option("--fact", multiple=True, metavar="NAME=VALUE", help="Use this value for a fact.")
 @result_option
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Write all reports to this directory.")
-def judge_command(**options: Any) -> int:
-    """Judge an EXPERIMENT on a RECORDING (a file or a run directory).
+def judge_command(recording: Path, reports: Path, **options: Any) -> int:
+    """Judge an EXPERIMENT on a RECORDING: a file, or a run directory, EXPERIMENT/STAMP, last or a run ID.
+
+    Without EXPERIMENT, a run is judged by the experiment and the workload that its directory has.
 
     Exit code: 0 every expectation held, 1 one was violated, 2 inconclusive.
     """
     from chaos.cli.history import stored_run
 
-    return stored_run.judge_recording(**options)
+    return stored_run.judge_recording(stored_run.find_recording(recording, reports), **options)
 
 
 @command(

@@ -65,7 +65,8 @@ def list_runs(reports: Path, run_filter: RunFilter, as_json: bool, markdown: boo
         echo_encodable(*runs_table(listed, __version__))
     else:
         click.echo(
-            f"no runs in {reports}" if not runs else f"none of the {len(runs)} runs in {reports} matches", err=True
+            f"no runs in {reports}" if not runs else f"none of {count_of(len(runs), 'run')} in {reports} matches",
+            err=True,
         )
 
 
@@ -204,7 +205,7 @@ def _trend(
     """The trend. Raises UsageError if there is no run with a result."""
     found = trend(experiment, listed, mix)
     if found is None:
-        why = f"none of its {len(runs)} runs" if runs else "it has no runs, so none"
+        why = f"none of its {count_of(len(runs), 'run')}" if runs else "it has no runs, so none"
         raise UsageError(
             f"no trend of {experiment!r} in {reports}: {why} has a result and fits the options",
             hint="list the runs with nodefall runs",

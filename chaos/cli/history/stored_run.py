@@ -28,16 +28,22 @@ from chaos.reports.run.summary import summary
 from chaos.reports.run.verdicts import Row, notes, rows
 
 
+def find_recording(path: Path, reports: Path) -> Path:
+    """A recording or a run directory by its path, or a run by its name. Raises UsageError."""
+    is_path = path.exists() or path.suffix or path.is_absolute()
+    return path if is_path else run_directory.find(reports, str(path))
+
+
 def judge_recording(
     recording: Path,
-    experiment: Path,
+    experiment: str | None,
     bind: tuple[str, ...],
     steps: tuple[str, ...],
     fact: tuple[str, ...],
     as_json: bool,
     report: Path | None,
 ) -> int:
-    """Judge an EXPERIMENT on a RECORDING (a file or a run directory)."""
+    """Judge an EXPERIMENT, by default that of the run, on a RECORDING: a file or a run."""
     mapped, facts = dict(_pairs("--map", steps)), dict(_pairs("--fact", fact))
     judged = judge(recording, experiment, bind=_lists("--bind", bind), steps=mapped, facts=facts)
     result = judged.result
@@ -135,12 +141,18 @@ def show_run(run: str, reports: Path, as_json: bool) -> None:
     """Show the verdicts of RUN: a run directory, EXPERIMENT/STAMP, EXPERIMENT (its newest run), last or a run ID."""
     require_reports(reports)
     directory = run_directory.find(reports, run)
-    result = _require_result(read_run(directory))
+    stored = read_run(directory)
+    result = _require_result(stored)
     if as_json:
         click.echo(_document(directory, result), nl=False)
         return
     report = directory / "report.html"
-    text = summary(result, report=str(report) if report.exists() else "", color=wants_color(sys.stdout))
+    text = summary(
+        result,
+        report=str(report) if report.exists() else "",
+        color=wants_color(sys.stdout),
+        is_undone=stored.pending is False,
+    )
     echo_encodable(text.rstrip("\n"))
 
 
@@ -158,8 +170,8 @@ def _require_result(run: StoredRun) -> RunResult:
 
 
 def _finish(directory: Path) -> str:
-    run, experiment = shell_word(directory), shell_word(directory / run_directory.EXPERIMENT)
-    return f"nodefall undo {run}, then nodefall judge {run} {experiment}"
+    run = shell_word(directory)
+    return f"nodefall undo {run}, then nodefall judge {run}"
 
 
 def _document(directory: Path, result: RunResult) -> str:

@@ -23,6 +23,7 @@ from chaos.core.trusted_files import refuse_link_of_others, refuse_untrusted_fil
 T = TypeVar("T")
 RUN, PLAN, RESULT, EXPERIMENT = "run.json", "plan.json", "result.json", "experiment.yaml"
 RECORDING = "recording.jsonl.gz"
+WORKLOAD = "workload.yaml"  # the objects of the experiment's manifests
 
 
 class RunInfo(Struct, frozen=True):
@@ -88,7 +89,11 @@ def directories_by_id(root: Path, experiment: str) -> dict[str, Path]:
 
 def refuse_untrusted(directory: Path) -> None:
     """Raises BadInput if another user may choose what an undo of this run sends to machines."""
-    for path in (directory.parent, directory, *(directory / name for name in (RUN, PLAN, JOURNAL, EXPERIMENT))):
+    for path in (
+        directory.parent,
+        directory,
+        *(directory / name for name in (RUN, PLAN, JOURNAL, EXPERIMENT, WORKLOAD)),
+    ):
         if os.path.lexists(path):
             refuse_untrusted_file(path)
 
@@ -105,6 +110,13 @@ def _find(root: Path, name: str) -> Path:
     if not found:
         raise _no_run(root, name)
     return found[-1].parent
+
+
+def stored_workload(experiment: Path) -> Path | None:
+    """The file with the objects of the workload, if ``experiment`` is the experiment that a run has stored."""
+    workload = experiment.with_name(WORKLOAD)
+    is_stored = experiment.name == EXPERIMENT and experiment.with_name(RUN).is_file()
+    return workload if is_stored and workload.is_file() else None
 
 
 def has_begun(directory: Path) -> bool:

@@ -38,10 +38,11 @@ _ANSI = {
 }  # fmt: skip
 
 
-def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
+def summary(result: RunResult, *, report: str = "", color: bool = False, is_undone: bool = False) -> str:
     """Headline, one line per verdict, and everything left behind; ends in a newline.
 
     ``report`` is the path of the report, printed if given. The first and the last line mark a simulated cluster.
+    ``is_undone``: since the end of the run, as its journal shows.
     """
     start, found = origin(result), rows(result, steps=False)
     width = max((len(row.verdict.shown.words) for part in found.values() for row in part), default=0)
@@ -51,8 +52,9 @@ def summary(result: RunResult, *, report: str = "", color: bool = False) -> str:
     lines = [_colorize(first, result.status, color), f"  {printable(name_of(result))}: {printable(result.title)}"]
     for section in sections(result):
         lines += ["", section.title, *(_verdict_line(row, start, width, color) for row in found[section.key])]
+    undo = "undo no longer pending" if is_undone else "undo pending"
     rest = [
-        *(f"undo pending: {printable(line)}" for line in pending_undo(result)),
+        *(f"{undo}: {printable(line)}" for line in pending_undo(result)),
         *(f"left behind: {printable(line)}" for line in leftovers(result)),
         *(printable(unnoticed_text(each)) for each in result.unnoticed),
         *(f"assumed: {printable(line)}" for line in assumed_facts(result)),
