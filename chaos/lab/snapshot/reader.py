@@ -18,6 +18,7 @@ PLURALS = (
     "namespaces", "nodes", "priorityclasses", "storageclasses", "csidrivers", "persistentvolumes",
     "persistentvolumeclaims", "volumeattachments", "services", "poddisruptionbudgets", "deployments", "replicasets",
     "statefulsets", "daemonsets", "controllerrevisions", "jobs", "cronjobs", "pods",
+    "horizontalpodautoscalers", "mutatingwebhookconfigurations", "validatingwebhookconfigurations",  # not restored
 )  # fmt: skip
 
 
@@ -37,7 +38,7 @@ class _Missing(msgspec.Struct):
 
 
 class _Header(msgspec.Struct, rename="camel"):
-    """What is read of the header, only to check it. ``taken``: epoch seconds, before the year 9000."""
+    """The parts of the header that are checked. ``taken``: epoch seconds, before the year 9000."""
 
     taken: Annotated[float, msgspec.Meta(ge=0, le=2e11)]
     kubernetes: str = ""

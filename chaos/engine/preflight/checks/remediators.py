@@ -30,7 +30,7 @@ from chaos.engine.preflight.check import (
 from chaos.verdicts.judge.budgets import matches
 
 # By a part of the image's name: the program, and what it does.
-_PROGRAMS = {
+PROGRAMS = {
     "cluster-autoscaler": ("cluster-autoscaler", "removes nodes that are empty or not Ready for long"),
     "karpenter": ("Karpenter", "removes nodes that are empty, and replaces those that it considers broken"),
     "kured": ("kured", "drains and reboots nodes"),
@@ -48,7 +48,7 @@ _EVERYTHING = LabelSelector()
 def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
     needs = frozenset({Need.ENDS_PODS})
     for key, where in _programs(observations).items():
-        program, effect = _PROGRAMS[key]
+        program, effect = PROGRAMS[key]
         message = f"{program} ({where}) {effect}"
         hint = f"stop {program} during the run, or exclude the target from it"
         yield note(message, hint, needs=needs) if key in _KEEP_NODES else warning(message, hint, needs=needs)
@@ -69,7 +69,7 @@ def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check("remediators", "no autoscaler, Karpenter, MachineHealthCheck, kured or the like interferes")
 def remediators(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Detected by their images and by objects of a Machine API; controllers outside the cluster are not detected."""
+    """Detect remediators by their images and Machine API objects; controllers outside the cluster are not detected."""
     found = list(_diagnoses(observations))
     yield from found
     yield from list_error_notes(observations, DEPLOYMENTS, DAEMONSETS, NODE_HEALTH_CHECKS, *HEALTH_CHECKS)
@@ -78,7 +78,7 @@ def remediators(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _machine_checks(observations: ClusterObservations) -> Iterator[tuple[str, str]]:
-    """Name of each MachineHealthCheck that is not paused, with a host that it covers; "" if its Machines are unknown.
+    """Each unpaused MachineHealthCheck, with a host that it covers; "" if its Machines are unknown.
 
     A check selects Machines of its namespace, and a Machine's status names its Node (Cluster API and OpenShift alike).
     """
@@ -97,7 +97,7 @@ def _machine_checks(observations: ClusterObservations) -> Iterator[tuple[str, st
 
 
 def _node_checks(observations: ClusterObservations) -> Iterator[tuple[str, str]]:
-    """Name of each NodeHealthCheck of medik8s with a host that it covers; these have no namespace."""
+    """Each medik8s NodeHealthCheck, with a host that it covers. NodeHealthChecks have no namespace."""
     for item in observations.lists.get(NODE_HEALTH_CHECKS, ()):
         for name in sorted(observations.hosts):
             if not field(item, "/spec/pauseRequests") and _selects(item, observations.view.nodes[name].metadata.labels):
@@ -117,13 +117,13 @@ def full_name(item: Mapping[str, Any]) -> str:
 
 
 def _programs(observations: ClusterObservations) -> dict[str, str]:
-    """Keys of the programs that are installed, with the workload of each."""
+    """The keys of the installed programs, each with its workload."""
     found: dict[str, str] = {}
     for path in (DEPLOYMENTS, DAEMONSETS):
         for item in observations.lists.get(path, ()):
             for container in field(item, "/spec/template/spec/containers") or ():
                 image = str(container.get("image", "")).partition("@")[0]
-                for key in _PROGRAMS:
+                for key in PROGRAMS:
                     if key in image and field(item, "/spec/replicas") != 0:
                         found.setdefault(key, full_name(item))
     return dict(sorted(found.items()))
