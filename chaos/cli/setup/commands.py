@@ -8,9 +8,16 @@ from typing import Any
 
 import click
 
-from chaos.cli.complete import complete_action, complete_assertion, complete_context
+from chaos.cli.complete import complete_action, complete_assertion, complete_context, complete_run
 from chaos.cli.inventory import command_inventory, context_option
-from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option, reports_option
+from chaos.cli.lazy import (
+    command,
+    document_option,
+    experiment_argument,
+    inventory_option,
+    reports_option,
+    stored_runs_option,
+)
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -21,6 +28,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "nodefall new shop.yaml --action poweroff --workload shop/deployment.yaml",
     "nodefall new shop.yaml --action kubelet-stop --namespace shop",
     "nodefall new db.yaml --action power-cut --namespace shop --owner StatefulSet/db",
+    "nodefall new db.yaml -i hosts/staging.yaml",
+    "nodefall new again.yaml --from last",
     "nodefall new --list",
     "nodefall new plugin --kind assertion nodefall-acme",
 )
@@ -49,6 +58,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--owner", metavar="KIND/NAME", default="",
     help="The workload in --namespace that the experiment is about. A node that runs its pods fails.",
 )  # fmt: skip
+@inventory_option("Ask this cluster for its workloads, to choose one. Reads lists only.")
+@click.option(
+    "--from", "from_", metavar="RUN", default="", shell_complete=complete_run,
+    help="Write the experiment of a stored run again, under the name of FILE.",
+)  # fmt: skip
+@stored_runs_option
 @click.option("--title", metavar="TEXT", default="", help="The title of the experiment.")
 @click.option("--force", is_flag=True, help="Overwrite FILE and the sample beside it.")
 @click.option("--list", "list_names", is_flag=True, help="List the values of --action and --expect.")

@@ -16,7 +16,8 @@ import click
 from chaos.cli.output import echo, write_trusted
 from chaos.cli.reference.validate import schema_text
 from chaos.cli.setup.new_faults import MENU, WORKLOAD, expectation_keys, suggestions
-from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, Request, skeleton
+from chaos.cli.setup.new_skeleton import SAMPLE_WORKLOAD, SCHEMA_LINE, Request, skeleton
+from chaos.cli.setup.new_sources import experiment_of, workloads_of
 from chaos.core.errors import UsageError
 from chaos.core.field_types import NAME
 from chaos.core.text import shell_word
@@ -25,6 +26,7 @@ from chaos.engine.registry import load_registry
 _SCHEMA = "nodefall.schema.json"
 _MAX_NAME = 63  # characters, as of a label's value
 _SAMPLE = "sample"
+_NAMED = 5  # workloads in a hint
 READY_MADE = "Ten experiments are ready to run: nodefall list. This command writes your own."
 
 
@@ -32,7 +34,8 @@ READY_MADE = "Ten experiments are ready to run: nodefall list. This command writ
 class NewOptions:
     """The options of the command. ``namespace``: of pods that exist, None to apply a workload.
 
-    ``owner``: a workload in the namespace, as Kind/name.
+    ``owner``: a workload in the namespace, as Kind/name. ``inventory``: of the cluster that is asked for workloads;
+    ``from_``: a stored run, whose experiment is written again.
     """
 
     file: Path | None
@@ -43,6 +46,9 @@ class NewOptions:
     title: str
     force: bool
     owner: str = ""
+    inventory: str | None = None
+    from_: str = ""
+    reports: Path = Path("reports")
 
 
 def list_choices() -> None:
@@ -61,7 +67,12 @@ def create(options: NewOptions) -> None:
 
     Raises UsageError for unknown names, options that exclude each other, and files that exist.
     """
+    if options.from_:
+        _write_again(options)
+        return
     _check(options)
+    if options.inventory:
+        options = _of_cluster(options, options.inventory)
     if not options.actions:
         options = _complete_by_answers(options)
     expectations = options.expectations or suggestions(options.actions[0], options.owner.partition("/")[0])
@@ -81,7 +92,39 @@ def create(options: NewOptions) -> None:
     )
     texts = {file: skeleton(request)} | ({sample: SAMPLE_WORKLOAD} if sample else {})
     _write(file.with_name(_SCHEMA), texts, options.force)
-    _say_next(file)
+    _say_next(file, options.inventory)
+
+
+def _write_again(options: NewOptions) -> None:
+    """The experiment of a stored run, under the name of the new file."""
+    others = (options.actions, options.expectations, options.workload, options.namespace, options.inventory)
+    if any((*others, options.owner, options.title)):
+        raise UsageError("--from excludes what makes a new experiment", hint="give FILE, --reports and --force only")
+    if not options.file:
+        raise UsageError("--from needs FILE", hint="name the file to write: its name is the name of the experiment")
+    text = experiment_of(options.reports, options.from_, _name(options.file))
+    _write(
+        options.file.with_name(_SCHEMA), {options.file: f"{SCHEMA_LINE.format(schema=_SCHEMA)}\n{text}"}, options.force
+    )
+    _say_next(options.file)
+
+
+def _of_cluster(options: NewOptions, inventory: str) -> NewOptions:
+    """The options with a workload of the cluster: the one that is named, or that a person chooses."""
+    if options.workload:
+        raise UsageError("--inventory and --workload exclude each other", hint="a workload is not in the cluster yet")
+    found = workloads_of(inventory, options.namespace)
+    if options.owner:
+        if options.owner not in (each.owner for each in found):
+            near = ", ".join(each.owner for each in found[:_NAMED])
+            raise UsageError(f"--owner: no {options.owner} with pods in {options.namespace}", hint=f"there is {near}")
+        return options
+    if not _on_terminal():
+        raise UsageError("--owner is missing, and there is no terminal to ask", hint="give --namespace and --owner")
+    names = [f"{each.namespace}/{each.owner}" for each in found]
+    _menu("Which workload?", [(name, each.words) for name, each in zip(names, found, strict=True)])
+    chosen = found[names.index(_prompt("number, or NAMESPACE/KIND/NAME", "1", _one_of(names, dict.fromkeys(names))))]
+    return replace(options, namespace=chosen.namespace, owner=chosen.owner)
 
 
 def _check(options: NewOptions) -> None:
@@ -153,14 +196,16 @@ def _write(schema: Path, texts: Mapping[Path, str], force: bool) -> None:
         echo(f"wrote {schema}, for editors")
 
 
-def _say_next(file: Path) -> None:
+def _say_next(file: Path, inventory: str | None = None) -> None:
+    given = shell_word(inventory) if inventory else "INVENTORY"
     echo(
         "next:",
         f"  nodefall validate {shell_word(file)}",
-        f"  nodefall plan {shell_word(file)} -i INVENTORY",
-        f"  nodefall run {shell_word(file)} -i INVENTORY",
-        "INVENTORY: what nodefall init writes; for a simulated cluster what nodefall lab up --out lab.json writes",
+        f"  nodefall plan {shell_word(file)} -i {given}",
+        f"  nodefall run {shell_word(file)} -i {given}",
     )
+    if not inventory:
+        echo("INVENTORY: what nodefall init writes; for a simulated cluster what nodefall lab up --out lab.json writes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from chaos.documents.yaml_text import flow, parse_flow
 from chaos.engine.registry import load_registry
 
 _DEFAULT_WITHIN = "2m"
-_SCHEMA_LINE = "# yaml-language-server: $schema={schema}"
+SCHEMA_LINE = "# yaml-language-server: $schema={schema}"
 # Values of examples that belong to someone's cluster: a comment asks to change them.
 _YOURS = ("namespace", "name", "names", "selector", "labels", "probe", "query", "expression", "key", "message", "node")
 _PROGRAMS = ("inject", "undo", "proof")
@@ -171,7 +171,7 @@ def _moved(moment: str, fault: str) -> str:
 
 
 def _head(request: Request, title: str) -> Iterator[str]:
-    yield _SCHEMA_LINE.format(schema=request.schema)
+    yield SCHEMA_LINE.format(schema=request.schema)
     yield "# CHANGE marks what to adapt. nodefall explain NAME explains every action, assertion and time word."
     yield "apiVersion: nodefall.dev/v1alpha1"
     yield "kind: Experiment"
