@@ -101,3 +101,12 @@ def refuse_overrides(reason: str) -> None:
 def _given(key: str) -> str:
     context = click.get_current_context(silent=True)
     return str(context.meta.get(key, "")) if context else ""
+
+
+def require_running(inventory: Inventory) -> Inventory:
+    """The inventory of a running cluster. Raises UsageError for an inventory that describes a lab to be started."""
+    if inventory.lab:
+        raise UsageError(
+            "no lab is running, so no run can be active", hint="give the inventory that nodefall lab up prints"
+        )
+    return inventory

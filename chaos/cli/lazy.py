@@ -26,6 +26,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("run", "Power off a node of a simulated cluster and report."),
         "new": ("setup", "Write the skeleton of an experiment."),
         "init": ("setup", "Write the inventory of a cluster, from its kubeconfig."),
+        "suggest": ("run", "Find what is fragile in a cluster, and write experiments."),
     },
     "Run": {
         "doctor": ("setup", "Check which experiments a cluster is ready for."),

@@ -117,6 +117,7 @@ _READERS: dict[str, Callable[[RecordingEntry], Any]] = {
     EntryKind.PROMETHEUS: lambda recorded: _QUERIES.decode(recorded.object),
     EntryKind.PROBE: lambda recorded: _PROBES.decode(recorded.object),
     EntryKind.HOST: lambda recorded: _JSON.decode(recorded.object),
+    EntryKind.SAMPLE: lambda recorded: _JSON.decode(recorded.object),
 }
 
 
@@ -142,7 +143,7 @@ def _undecodable(recorded: RecordingEntry, seq: int, node: str, error: Exception
             node,
             note,
         )
-    about = recorded.type if recorded.kind == EntryKind.PROBE else node
+    about = recorded.type if recorded.kind in (EntryKind.PROBE, EntryKind.SAMPLE) else node
     source = f"{recorded.kind}@{about}" if about and resource is None else recorded.kind
     return Entry(
         seq, recorded.t, EntryKind.BLIND, source, BlindWindow(recorded.t, recorded.t, note, source), node, note

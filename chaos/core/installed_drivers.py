@@ -25,15 +25,17 @@ def _package(kind: str) -> ModuleType:
 @cache
 def transport_drivers() -> Mapping[str, Any]:
     """Installed transport drivers (``chaos.machines.driver.TransportDriver``) by name, the default one first."""
-    from chaos.core.registry import Group, discover  # noqa: PLC0415 - slow
+    from chaos.core.plugin_kinds import TRANSPORT  # noqa: PLC0415 - slow
+    from chaos.core.registry import Group, discover  # noqa: PLC0415
 
-    found = discover(_package("transports"), "DRIVER", Group.TRANSPORTS)
+    found = discover(_package("transports"), "DRIVER", Group.TRANSPORTS, TRANSPORT)
     return {DEFAULT_TRANSPORT: found[DEFAULT_TRANSPORT], **found}
 
 
 @cache
 def power_drivers() -> Mapping[str, Any]:
     """Installed power drivers (``chaos.machines.driver.PowerDriver``) by name."""
-    from chaos.core.registry import Group, discover  # noqa: PLC0415 - slow
+    from chaos.core.plugin_kinds import POWER  # noqa: PLC0415 - slow
+    from chaos.core.registry import Group, discover  # noqa: PLC0415
 
-    return discover(_package("power"), "DRIVER", Group.POWER)
+    return discover(_package("power"), "DRIVER", Group.POWER, POWER)

@@ -27,8 +27,8 @@ LOCK_LOSS = "lockLoss"  # key of a later meta entry: why the run was not alone o
 INTERRUPTED_AT = "interruptedAt"  # key of a later meta entry: when someone stopped the run, in epoch seconds
 FAILSAFE = "failsafe"  # key of the evidence of a "returned" entry: when the failsafe timer fires, at the earliest
 TRUNCATED_RECORDING = "recording"  # source of the blind window after the end of a truncated recording
-# Kinds of entries about one node or one probe.
-_SCOPED_KINDS = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe"})
+# Kinds of entries about one node, one probe or one sampled value.
+_SCOPED_KINDS = frozenset({"metrics", "host", "power", "containers", "host-time", "kubelet-journal", "probe", "sample"})
 # Resources in recordings: a blind window of one of them does not concern the others.
 _RESOURCES = frozenset(
     [
@@ -68,6 +68,7 @@ class EntryKind(StrEnum):
     ACTION = "action"
     PROBE = "probe"
     PROMETHEUS = "prometheus"
+    SAMPLE = "sample"  # of an observer of another distribution; its type is what was sampled
     BLIND = "blind"
     CURRENT = "current"
     VERDICT = "verdict"

@@ -7,7 +7,6 @@ import pkgutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
@@ -17,9 +16,11 @@ from pydantic import BaseModel, ValidationError
 from chaos.core.action import AnyAction
 from chaos.core.assertion import Assertion
 from chaos.core.binding import BoundAssertion, BoundStep
+from chaos.core.blame import Kind
 from chaos.core.errors import PluginError
 from chaos.core.experiment import Expectation, Experiment, Step
 from chaos.core.fact import HostFact
+from chaos.core.outside import load_outside
 
 
 class Group(StrEnum):
@@ -110,22 +111,28 @@ class PluginRegistry:
         return self.actions[name].systems | (frozenset({"windows"}) if name in self.windows_actions else frozenset())
 
 
-def discover(package: ModuleType, what: str | type, group: str = "") -> dict[str, Any]:
+def discover(package: ModuleType, what: str | type, group: str = "", kind: Kind | None = None) -> dict[str, Any]:
     """Plug-ins by name, sorted: those in the modules of ``package``, and the entry points of ``group``.
 
     ``what``: the constant of each module that is one, or the class of those that a module has several of. Without a
-    group only the built-in ones. Raises PluginError for a name that is used twice, an entry point that cannot be
-    loaded, and one without a name.
+    group only the built-in ones. ``kind`` is what those of the group must be. Raises PluginError for a name that is
+    used twice, an entry point that cannot be loaded, and one without a name or of another kind.
     """
     found: dict[str, Any] = {}
     origins: dict[str, str] = {}
-    for origin, plugin in [*_builtin(package, what), *(_external(group) if group else ())]:
+    for origin, plugin in _builtin(package, what):
         _add(_name(plugin, origin), origin, plugin, found, origins)
+    for name, origin, plugin in _external(group, kind) if group else ():
+        _add(name, origin, plugin, found, origins)
     return dict(sorted(found.items()))
 
 
 def discover_lazily(
-    package: ModuleType, what: str | type, group: str = "", index: Mapping[str, tuple[str, ...]] | None = None
+    package: ModuleType,
+    what: str | type,
+    group: str = "",
+    index: Mapping[str, tuple[str, ...]] | None = None,
+    kind: Kind | None = None,
 ) -> Mapping[str, Any]:
     """As :func:`discover`, but a built-in plug-in is imported when it is first looked up.
 
@@ -138,8 +145,8 @@ def discover_lazily(
         for name in names:
             origin = f"{package.__name__}.{module}"
             _add(name, origin, _Unloaded(origin, what, name), found, origins)
-    for origin, plugin in _external(group) if group else ():
-        _add(_name(plugin, origin), origin, plugin, found, origins)
+    for name, origin, plugin in _external(group, kind) if group else ():
+        _add(name, origin, plugin, found, origins)
     return _LazyPlugins(dict(sorted(found.items())))
 
 
@@ -223,20 +230,8 @@ def _builtin(package: ModuleType, what: str | type) -> Iterator[tuple[str, Any]]
                 yield f"{module.__name__}.{name}", value
 
 
-def _external(group: str) -> Iterator[tuple[str, Any]]:
-    """Origin and plug-in of each entry point, by name, so that errors do not depend on the order of ``sys.path``."""
-    for point in sorted(entry_points(group=group), key=lambda point: (point.name, point.value)):
-        origin = _origin(point)
-        try:
-            plugin = point.load()
-        except Exception as error:
-            raise PluginError(
-                f"plug-in {point.name!r} of {group} cannot be loaded: {origin}: {type(error).__name__}: {error}",
-                hint="fix or uninstall that distribution",
-            ) from error
-        yield origin, plugin
-
-
-def _origin(point: EntryPoint) -> str:
-    distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
-    return f"{point.value} ({distribution})"
+def _external(group: str, kind: Kind | None) -> Iterator[tuple[str, str, Any]]:
+    """Name, origin and plug-in of each entry point."""
+    for origin, plugin in load_outside(group):
+        name = _name(plugin, str(origin))
+        yield name, str(origin), kind.accept(plugin, name, origin) if kind else plugin

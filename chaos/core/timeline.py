@@ -46,7 +46,7 @@ class Scrape:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One reading of a fact of a host: the value at some moment from ``began`` to ``t``."""
+    """One reading of a fact of a host, or one sample: the value at some moment from ``began`` to ``t``."""
 
     t: float
     seq: int
@@ -96,6 +96,7 @@ class Timeline:
     host: dict[tuple[str, str], list[Fact]] = field(default_factory=dict)  # (node, fact)
     probes: dict[str, list[ProbeSample]] = field(default_factory=dict)  # by name of the probe
     prometheus: dict[str, list[QuerySample]] = field(default_factory=dict)  # by name of the query
+    sampled: dict[str, list[Fact]] = field(default_factory=dict)  # of observers of plug-ins, by what was sampled
     actions: list[tuple[Entry, ActionRecord]] = field(default_factory=list)
     blind_windows: list[BlindWindow] = field(default_factory=list)
     currency: CurrencyLog = field(default_factory=CurrencyLog)
@@ -133,6 +134,10 @@ class Timeline:
     def readings(self, node: str, fact: str) -> list[Fact]:
         """All readings of a host fact, oldest first."""
         return self.host.get((node, fact), [])
+
+    def samples(self, name: str) -> list[Fact]:
+        """All samples of this name, oldest first."""
+        return self.sampled.get(name, [])
 
     def blind_windows_in(self, sources: Iterable[str], start: float, end: float) -> list[BlindWindow]:
         """Blind windows of any of ``sources`` that overlap [start, end]; an open one has no end."""
@@ -232,6 +237,11 @@ def _add_host(timeline: Timeline, entry: Entry) -> None:
     timeline.host.setdefault((entry.node, current_fact(entry.type)), []).append(reading)
 
 
+def _add_sample(timeline: Timeline, entry: Entry) -> None:
+    reading = Fact(entry.t, entry.seq, entry.object, entry.since)
+    timeline.sampled.setdefault(entry.type, []).append(reading)
+
+
 def _add_probe(timeline: Timeline, entry: Entry) -> None:
     timeline.probes.setdefault(entry.type, []).append(ProbeSample(entry.t, entry.seq, entry.object))
 
@@ -278,6 +288,7 @@ _ADDERS: dict[str, Callable[[Timeline, Entry], Holder | None]] = {
     EntryKind.METRICS: _add_metrics,
     EntryKind.HOST: _add_host,
     EntryKind.PROBE: _add_probe,
+    EntryKind.SAMPLE: _add_sample,
     EntryKind.PROMETHEUS: _add_query,
     EntryKind.ACTION: _add_action,
     EntryKind.BLIND: _add_blind,

@@ -51,8 +51,11 @@ def inline(value: Any) -> str:
 
 
 def parse_flow(text: str) -> dict[str, Any]:
-    """The mapping in a text such as ``{assert: pods-stuck, within: 5s}``."""
-    found: dict[str, Any] = yaml.safe_load(text)
+    """The mapping in a text such as ``{assert: pods-stuck, within: 5s}``. Raises ValueError."""
+    try:
+        found: dict[str, Any] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
     return found
 
 

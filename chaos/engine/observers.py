@@ -59,10 +59,12 @@ def observer_plugins() -> Mapping[str, ObserverPlugin]:
     """The observer plug-ins by name, built in and from other distributions. Raises PluginError."""
     import chaos.cluster.observers
     import chaos.machines
+    from chaos.cluster.observers.plugin import KIND
     from chaos.core.errors import PluginError
     from chaos.core.registry import Group, discover
 
-    hosts, others = discover(chaos.machines, "OBSERVER"), discover(chaos.cluster.observers, "OBSERVER", Group.OBSERVERS)
+    hosts = discover(chaos.machines, "OBSERVER")
+    others = discover(chaos.cluster.observers, "OBSERVER", Group.OBSERVERS, KIND)
     for name in hosts.keys() & others.keys():
         raise PluginError(f"duplicate plug-in name {name!r}: built in, and another distribution")
     return hosts | others

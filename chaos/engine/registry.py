@@ -8,6 +8,7 @@ from functools import cache
 from chaos.core.action import Action
 from chaos.core.errors import PluginError
 from chaos.core.fact import HostFact
+from chaos.core.plugin_kinds import ACTION, ASSERTION, FACT
 from chaos.core.registry import Group, PluginRegistry, discover, discover_lazily, join
 
 
@@ -18,15 +19,15 @@ def load_registry() -> PluginRegistry:
     import chaos.verdicts.assertions  # noqa: PLC0415
     from chaos.faults.actions import index  # noqa: PLC0415
 
-    actions = discover_lazily(chaos.faults.actions, Action, Group.ACTIONS, index.ACTIONS)
+    actions = discover_lazily(chaos.faults.actions, Action, Group.ACTIONS, index.ACTIONS, ACTION)
     windows = chaos.faults.actions.windows
-    windows_actions = discover_lazily(windows, Action, Group.WINDOWS_ACTIONS, index.WINDOWS_ACTIONS)
+    windows_actions = discover_lazily(windows, Action, Group.WINDOWS_ACTIONS, index.WINDOWS_ACTIONS, ACTION)
     if unpaired := sorted(windows_actions.keys() - actions.keys()):
         raise PluginError(
             f"Windows form of an unknown action: {', '.join(unpaired)}",
             hint=f"name it like an action; one for Windows alone belongs in the group {Group.ACTIONS}",
         )
-    assertions = discover_lazily(chaos.verdicts.assertions, "ASSERTION", Group.ASSERTIONS)
+    assertions = discover_lazily(chaos.verdicts.assertions, "ASSERTION", Group.ASSERTIONS, kind=ASSERTION)
     return PluginRegistry(actions, assertions, windows_actions=windows_actions)
 
 
@@ -38,7 +39,7 @@ def load_facts() -> Mapping[str, HostFact]:
     from chaos.faults.actions import index  # noqa: PLC0415
 
     of_actions = discover_lazily(chaos.faults.actions, HostFact, index=index.FACTS)
-    return join(discover(chaos.faults.readings, HostFact, Group.FACTS), of_actions)
+    return join(discover(chaos.faults.readings, HostFact, Group.FACTS, FACT), of_actions)
 
 
 @cache
@@ -46,4 +47,4 @@ def load_windows_facts() -> Mapping[str, HostFact]:
     """Facts of Windows hosts, built in and from other distributions. Raises PluginError."""
     import chaos.faults.readings.windows  # noqa: PLC0415 - slow
 
-    return discover(chaos.faults.readings.windows, HostFact, Group.WINDOWS_FACTS)
+    return discover(chaos.faults.readings.windows, HostFact, Group.WINDOWS_FACTS, FACT)

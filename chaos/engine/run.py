@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -12,7 +12,7 @@ from msgspec import structs
 
 from chaos import __version__
 from chaos.cluster.workload import apply, removal, workload_state
-from chaos.core.errors import Aborted, Exit, NodefallError, Refused
+from chaos.core.errors import Aborted, Exit, NodefallError, PluginError, Refused
 from chaos.core.ports import Observer
 from chaos.core.recording import (
     INTERRUPTED_AT,
@@ -52,16 +52,14 @@ def execute(session: RunSession) -> RunResult:
         ended = _attempt(session)
         undone = roll_back_run(session, lambda pending: pending.action not in REMOVED_LAST)
         ended = ended or _recover(session)
-        for sampler in session.observers.samplers:
-            sampler.final_sample()
+        _call_each(session, [sampler.final_sample for sampler in session.observers.samplers])
         ended = ended or _await_recovery(session)  # the last samples may show that it was lost again
         steady = tuple(session.judge.steady_state())
         result = session.judge.judge(False)
         if ended is None:
             session.report_final(result)
     finally:
-        for observer in chain.from_iterable(session.observers.stages):
-            observer.stop()
+        _call_each(session, [observer.stop for observer in chain.from_iterable(session.observers.stages)])
         failed = {(entry.step, entry.node) for entry in undone}
         undone += roll_back_run(session, lambda pending: (pending.step, pending.node) not in failed)
         unreconciled = reconcile(session)
@@ -72,6 +70,16 @@ def execute(session: RunSession) -> RunResult:
     result = structs.replace(result, steady_state=result.steady_state or steady)
     tainted = _await_taints(session, undone, is_interrupted=isinstance(ended, Interrupted))
     return _result(session, result, undone, ended, [unreconciled] if unreconciled else [], tainted)
+
+
+def _call_each(session: RunSession, calls: Sequence[Callable[[], None]]) -> None:
+    """Call each. A plug-in that fails at the end of a run is named, and costs neither the result nor the others."""
+    for call in calls:
+        try:
+            call()
+        except PluginError as error:
+            _log.warning("%s", error.message)
+            session.progress.note(error.message)
 
 
 def _await_taints(session: RunSession, undone: list[UndoResult], *, is_interrupted: bool) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from chaos.lab.apiserver.pods import untolerated
     from chaos.lab.apiserver.store import Change
     from chaos.lab.breakages import BREAKAGES
     from chaos.lab.direct.host import DirectHost, DirectProgram, Task
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from chaos.lab.http.errors import ApiError
     from chaos.lab.http.pod_exec import ExecError
     from chaos.lab.node.machine import Machine
+    from chaos.lab.objects import allocatable_amount, allocatable_pods, matches_node, requests_of, selector_matches
     from chaos.lab.recorded.forecast import forecast
     from chaos.lab.recorded.parser import parse
     from chaos.lab.recorded.recording import Observation, ReplayError
@@ -51,12 +53,18 @@ __all__ = [
     "SnapshotError",
     "SpecError",
     "Task",
+    "allocatable_amount",
+    "allocatable_pods",
     "forecast",
+    "matches_node",
     "nearest_version",
     "parse",
     "read_snapshot",
     "rejections",
     "remove_directory",
+    "requests_of",
+    "selector_matches",
+    "untolerated",
 ]
 LOCK = "lock"  # file of a lab's private directory; changes require the lock on it
 _MODULES = {
@@ -76,6 +84,9 @@ _MODULES = {
     "rejections": "chaos.lab.trial",
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",
+    **dict.fromkeys(("allocatable_amount", "allocatable_pods", "matches_node"), "chaos.lab.objects"),
+    **dict.fromkeys(("requests_of", "selector_matches"), "chaos.lab.objects"),
+    "untolerated": "chaos.lab.apiserver.pods",
     "parse": "chaos.lab.recorded.parser",
     "forecast": "chaos.lab.recorded.forecast",
     **dict.fromkeys(("Observation", "ReplayError"), "chaos.lab.recorded.recording"),

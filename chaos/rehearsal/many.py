@@ -9,13 +9,16 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import msgspec
 
 from chaos.core.errors import Exit, NodefallError, Refused, UsageError
 from chaos.core.inventory import Inventory, Limits, ProtectedNodes
+from chaos.core.recording import ActionPhase, ActionRecord
 from chaos.core.result import REFUSED, RunResult
 from chaos.core.target_spec import TargetSpec
+from chaos.core.timeline import Timeline
 from chaos.engine.load import LoadedExperiment
 from chaos.engine.registry import load_facts
 from chaos.lab.facade import DirectLab, Machine
@@ -23,7 +26,7 @@ from chaos.rehearsal.connection import connect_to
 from chaos.rehearsal.copies import LabCopy, Source
 from chaos.rehearsal.forecast.document import Suite, row_of, suite_of
 from chaos.rehearsal.forecast.finders import findings_of
-from chaos.rehearsal.forecast.sample import Case, Sample, outages
+from chaos.rehearsal.forecast.sample import Case, Sample, outages, still_on
 from chaos.rehearsal.processes import rare_collections, run_forked
 from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
@@ -39,7 +42,8 @@ _DEFAULT_VERDICT = "held"
 class Rehearsals:
     """What is run. ``settings``: the inventory whose limits and protected nodes apply; without one, all is allowed.
 
-    ``jobs``: processes at a time. ``report`` is called with each sample as it ends.
+    ``jobs``: processes at a time. ``report`` is called with each sample as it ends. ``until``: the step at whose begin
+    outages and losses end to count, "" for none.
     """
 
     loaded: LoadedExperiment
@@ -47,6 +51,7 @@ class Rehearsals:
     jobs: int
     settings: Inventory | None = None
     report: ReportSample = lambda _: None
+    until: str = ""
 
     def over_seeds(self, seeds: Sequence[int], targets: Mapping[str, Sequence[str]] | None = None) -> list[Sample]:
         """One run for each seed, in their order; ``targets``: nodes instead of those that each seed selects.
@@ -59,6 +64,12 @@ class Rehearsals:
 
     def over_victims(self, victims: Mapping[str, tuple[str, ...]], seed: int) -> list[Sample]:
         """One run for each victim, nodes by name, in their order, all on one lab that has started once."""
+        target = victim_target(self.loaded)
+        cases = [(with_targets(self.loaded, {target: nodes}), name) for name, nodes in victims.items()]
+        return self.on_one_lab(cases, seed)
+
+    def on_one_lab(self, cases: Sequence[tuple[LoadedExperiment, str]], seed: int) -> list[Sample]:
+        """One run for each experiment, with the name of its victim, all on copies of one lab that has started once."""
         refuse_outside_world(self.loaded)
         with rare_collections():
             copy = self.source.make()
@@ -66,8 +77,8 @@ class Rehearsals:
             gc.collect()
             gc.freeze()  # what all processes share stays shared
             try:
-                work = partial(self._run_victim, lab, copy, seed)
-                return self._collect(run_forked(list(victims.items()), work, self.jobs), len(victims))
+                work = partial(self._run_case, lab, copy, seed)
+                return self._collect(run_forked(cases, work, self.jobs), len(cases))
             finally:
                 gc.unfreeze()
 
@@ -96,10 +107,9 @@ class Rehearsals:
                 return pickle.dumps(_refusal(seed, "", error, ()))
             return pickle.dumps(self._run(lab, copy, loaded, seed, ""))
 
-    def _run_victim(self, lab: DirectLab, copy: LabCopy, seed: int, victim: tuple[str, tuple[str, ...]]) -> bytes:
-        name, nodes = victim
-        loaded = with_targets(self.loaded, {victim_target(self.loaded): nodes})
-        return pickle.dumps(self._run(lab, copy, loaded, seed, name))
+    def _run_case(self, lab: DirectLab, copy: LabCopy, seed: int, case: tuple[LoadedExperiment, str]) -> bytes:
+        loaded, victim = case
+        return pickle.dumps(self._run(lab, copy, loaded, seed, victim))
 
     def _run(self, lab: DirectLab, copy: LabCopy, loaded: LoadedExperiment, seed: int, victim: str) -> Sample:
         options, left_out = RehearsalOptions(self.settings or without_limits()), tuple(copy.not_modelled())
@@ -114,9 +124,10 @@ class Rehearsals:
         fault = fault_time(done.timeline)
         if fault is None:
             return Sample(seed, victim, done.result, not_modelled=left_out, refused=_why_no_fault(done.result))
-        case = Case(done.timeline, fault, downtime.windows())
-        outcome = outcome_of(done.timeline, fault)
-        return Sample(seed, victim, done.result, findings_of(case), tuple(outages(case)), left_out, "", outcome)
+        case = Case(done.timeline, fault, downtime.windows(), _begin_of(self.until, done.timeline))
+        outcome, found = outcome_of(done.timeline, fault), (findings_of(case), tuple(outages(case)))
+        unevicted = still_on(case, chain.from_iterable(done.result.targets.values())) if self.until else ()
+        return Sample(seed, victim, done.result, *found, left_out, "", outcome, unevicted)
 
 
 def _started(copy: LabCopy, seed: int) -> DirectLab:
@@ -125,6 +136,17 @@ def _started(copy: LabCopy, seed: int) -> DirectLab:
     copy.start(lab)
     lab.sim.run_until(lab.sim.now + random.Random(seed).uniform(0.0, _PERIOD))  # noqa: S311 - repeatable on purpose
     return lab
+
+
+def _begin_of(step: str, timeline: Timeline) -> float | None:
+    """When the step began, or was undone before; None if neither has happened."""
+    if not step:
+        return None
+    return min((entry.t for entry, record in timeline.actions if _ends(step, record)), default=None)
+
+
+def _ends(step: str, record: ActionRecord) -> bool:
+    return record.phase == ActionPhase.UNDO or (record.step == step and record.phase == ActionPhase.BEGIN)
 
 
 def _refusal(seed: int, victim: str, error: NodefallError, left_out: tuple[str, ...]) -> Sample:

@@ -5,40 +5,47 @@ from __future__ import annotations
 from msgspec import Struct
 from pydantic import Field
 
-from chaos.core.action import (
+from chaos.extend.action import (
     NODE_READY,
     Action,
     FactCheck,
+    FactRef,
+    HostCommand,
+    Model,
     Needs,
     Program,
     Proof,
     ProofResult,
     StepRun,
+    Tag,
     Target,
+    Timeline,
     Undo,
     UndoKind,
     UndoStep,
+    UnitName,
+    Unsupported,
     failsafe_timer,
+    holds_until,
 )
-from chaos.core.command import HostCommand
-from chaos.core.errors import Unsupported
-from chaos.core.evidence import holds_until
-from chaos.core.fact import FactRef
-from chaos.core.field_types import Model
-from chaos.core.timeline import Timeline
+
+NODEFALL_CONTRACT = 1  # the version of the plug-in contract that this was written for
 
 
 class Params(Model):
     """The keys of ``with`` in a step."""
 
-    unit: str = Field(pattern=r"^[\w@.:-]+\.service$", description="the unit to stop")
+    unit: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@:-]*\.service$", description="the unit to stop")
 
 
 class State(Struct, frozen=True):
-    """Saved in the journal before the unit is stopped: all that undo needs, also after a crash."""
+    """Saved in the journal before the unit is stopped: all that undo needs, also after a crash.
 
-    unit: str
-    tag: str
+    Undo from another machine reads it from a ConfigMap: texts that become arguments are constrained.
+    """
+
+    unit: UnitName
+    tag: Tag
     seconds: float
 
 

@@ -23,6 +23,7 @@ from chaos.core.store.journal import NAME, Journal
 from chaos.core.store.journal_format import AcceptedMachine
 from chaos.rehearsal.forecast.document import Rehearsal, Victims, render_json, summarize
 from chaos.rehearsal.forecast.sample import Finding, FindingKind, Sample
+from chaos.rehearsal.suggest.document import render_suggestion
 from chaos.reports.comparison.comparison import compare
 from chaos.reports.comparison.document import comparison_document
 from chaos.reports.comparison.side import expected_of_sides, side_of
@@ -33,6 +34,7 @@ from tests.kit.command import command
 from tests.kit.consumed_runs import consumed_runs
 from tests.kit.recorded_days import hostile_view
 from tests.kit.reported_runs import load
+from tests.kit.suggestions import suggestion
 
 CHECK = FactCheck("machine", "on")
 UNDO = Undo((UndoStep(HostCommand(("systemctl", "start", "kubelet.service"))),), (CHECK,))
@@ -64,6 +66,8 @@ def outputs(kind: str, folder: Path) -> Iterator[dict[str, Any]]:
         runs = summarize(samples, ("a change",), Victims({"w1": ("w1",)}))
         whole = Rehearsal("lost", "t", "h", "s.gz", "d", "v1.36.2", (1, 2), "node", 1, "first", runs, runs, ("x",))
         yield json.loads(render_json(whole))
+    elif kind == "suggestion":
+        yield json.loads(render_suggestion(suggestion()))
     elif kind == "comparison":
         sides = [side_of(name, load(name)[1]) for name in ("held", "violated")]
         yield comparison_document([compare(sides[1], expected_of_sides(sides[:1]))])

@@ -15,7 +15,7 @@ import chaos.engine.preflight.checks
 import chaos.faults.actions.windows
 import chaos.faults.readings.windows
 import chaos.verdicts.assertions
-from chaos.core import registry
+from chaos.core import outside
 from chaos.core.action import Action
 from chaos.core.errors import Exit, PluginError
 from chaos.core.fact import HostFact
@@ -33,7 +33,7 @@ def install(monkeypatch: pytest.MonkeyPatch, **plugins: object) -> None:
         where = "outside_plugins" if plugin is not None else "no_such_module"
         points.append(EntryPoint(name, f"{where}:{name}", Group.ACTIONS))
     monkeypatch.setitem(sys.modules, "outside_plugins", module)
-    monkeypatch.setattr(registry, "entry_points", lambda group: EntryPoints(points).select(group=group))
+    monkeypatch.setattr(outside, "entry_points", lambda group: EntryPoints(points).select(group=group))
 
 
 def test_without_a_group_only_built_in_plugins_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,15 +21,16 @@ from chaos.core.result import RunResult
 from chaos.core.store.recording import build_timeline, read_recording
 from chaos.core.timeline import Timeline
 from chaos.core.verdict import Status, Verdict
+from chaos.testing import recordings
+from chaos.testing.recordings import RecordingBuilder
 from chaos.verdicts.judge.context import JudgeContext, Options, bind
 from chaos.verdicts.judge.evaluate import evaluate
 
-T0 = 1_800_000_000.0
+T0, stamp = recordings.T0, recordings.stamp
 _TESTS = Path(__file__).parents[1]
 RECORDINGS = _TESTS / "recordings"
 EXPERIMENTS = _TESTS.parent / "experiments"
 HELD, VIOLATED, INCONCLUSIVE, PENDING = Status.HELD, Status.VIOLATED, Status.INCONCLUSIVE, Status.PENDING
-KUBELET_SAYS = {"True": ("KubeletReady", "kubelet is posting ready status"), "False": ("KubeletNotReady", "")}
 
 
 @cache
@@ -43,53 +44,8 @@ def details(result: RunResult) -> str:
     return "; ".join([result.headline, *(f"{v.name}: {v.because}" for v in verdicts if v.status is not HELD)])
 
 
-def stamp(t: float) -> str:
-    """Whole seconds, as Kubernetes writes them."""
-    return datetime.fromtimestamp(T0 + t, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-class Story:
-    """A recording in the making; entries may be added in any order."""
-
-    def __init__(self, **meta: Any) -> None:
-        self.lines: list[RecordingEntry] = []
-        self.add(0, "meta", "recording", {"format": 1, "kubernetes": "v1.36.2"} | meta)
-
-    def add(self, t: float, kind: str, type_: str, obj: Any, node: str = "", note: str = "") -> Self:
-        line = RecordingEntry(T0 + t, kind, type_, msgspec.Raw(msgspec.json.encode(obj)))
-        if node:
-            line.node = node
-        if note:
-            line.note = note
-        self.lines.append(line)
-        return self
-
-    def node(
-        self,
-        t: float,
-        name: str,
-        ready: str = "True",
-        message: str = "",
-        taints: Sequence[str] = (),
-        boot_id: str = "",
-        type_: str = "MODIFIED",
-        heartbeat: float | None = None,
-        reason: str = "",
-    ) -> Self:
-        default = KUBELET_SAYS.get(ready, ("NodeStatusUnknown", "Kubelet stopped posting node status."))
-        condition = {"type": "Ready", "status": ready, "reason": reason or default[0], "message": message or default[1]}
-        condition["lastHeartbeatTime"] = stamp(t if heartbeat is None else heartbeat)
-        split = [taint.split(":") for taint in taints]
-        return self.add(
-            t,
-            "nodes",
-            type_,
-            {
-                "metadata": {"name": name, "uid": f"uid-{name}"},
-                "spec": {"taints": [{"key": key, "effect": effect} for key, effect in split]},
-                "status": {"conditions": [condition], "nodeInfo": {"bootID": boot_id or f"boot-{name}"}},
-            },
-        )
+class Story(RecordingBuilder):
+    """A recording with all kinds of objects."""
 
     def pod(
         self,
@@ -182,21 +138,6 @@ class Story:
         metadata = {"name": name, "namespace": namespace, "generation": generation}
         return self.add(t, plural, type_, {"metadata": metadata, "spec": {"replicas": wanted}, "status": status})
 
-    def act(self, t: float, action: str, phase: str = "begin", node: str = "n1", step: str = "", **record: Any) -> Self:
-        return self.add(t, "action", action, {"step": step or action, "phase": phase} | record, node)
-
-    def done(self, t: float, action: str, node: str = "n1", step: str = "", **record: Any) -> Self:
-        """Begin and, 0.2 s later, return with exit code 0."""
-        self.act(t, action, "begin", node, step, **record)
-        return self.act(t + 0.2, action, "returned", node, step, delivery="answered", exit=0, **record)
-
-    def host(self, t: float, fact: str, value: Any, node: str = "n1", since: float | None = None) -> Self:
-        """A reading; ``since``: when it began, if it took long."""
-        self.add(t, "host", fact, value, node)
-        if since is not None:
-            self.lines[-1].since = T0 + since
-        return self
-
     def metrics(
         self, t: float, start: float | None, end: float | None = 0, node: str = "n1", status: str = "200"
     ) -> Self:
@@ -275,33 +216,6 @@ class Story:
         self.killing(began, name)
         given = {"phase": "Failed" if exit_code else "Succeeded", "disruption": "TerminationByKubelet"} | pod
         return self.pod(ended + 0.5, name, ended=ended, exit_code=exit_code, **given)
-
-    def blind(
-        self,
-        start: float,
-        end: float | None,
-        source: str,
-        reason: str = "the line was cut",
-        changed: Sequence[str] | None = None,
-    ) -> Self:
-        """``changed``: the uids of the objects that differ before and after the window; unknown without."""
-        window = {"from": T0 + start, "to": None if end is None else T0 + end, "reason": reason, "changed": changed}
-        return self.add(start, "blind", source, window)
-
-    def current(self, until: float, source: str, behind: Sequence[str] = (), complete: float | None = None) -> Self:
-        """A proof, recorded at once, that a watch is current; ``behind``: uids; ``complete``: default as ``until``."""
-        proof = {
-            "until": T0 + until,
-            "behind": list(behind),
-            "complete": T0 + (until if complete is None else complete),
-        }
-        return self.add(until, "current", source, proof)
-
-    def timeline(self, end: float | None = None) -> Timeline:
-        """Everything added, in order of time; ``end``: how far it was watched."""
-        if end is not None:
-            self.add(end, "nodes", "BOOKMARK", {})
-        return build_timeline(sorted(self.lines, key=lambda line: line.t))
 
 
 def experiment(

@@ -15,7 +15,7 @@ from chaos.cluster.snapshot.document import Missing
 from chaos.cluster.snapshot.fields import visible_flags
 from chaos.cluster.snapshot.kinds import EVENTS, KINDS, UNMODELLED, Kind
 from chaos.cluster.snapshot.measure import Measurements
-from chaos.cluster.snapshot.projection import Convert, Leaf, Projector
+from chaos.cluster.snapshot.projection import Convert, Leaf, Projector, Tree
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.errors import NodefallError
 from chaos.core.files import SnapshotFile
@@ -190,10 +190,35 @@ class ObjectCollector:
             shown = ", ".join(groups[:_SHOWN_GROUPS]) + (", ..." if len(groups) > _SHOWN else "")
             why = "the lab has no operators"
             self._notes.add(f"custom resources of {len(groups)} API groups", why, detail=shown)
-        for path, (what, effect) in UNMODELLED.items():
-            number = self._count(path)
+        for path, kind in UNMODELLED.items():
+            try:
+                number = self._count(path) if kind.tree is None else self._list(path, kind.tree)
+            except (NodefallError, *DECODE_ERRORS, KeyError, TypeError, AttributeError):
+                self._notes.add(kind.what, "their number cannot be read")
+                continue
             if number:
-                self._notes.add(f"{number} {what}", f"the lab has none: {effect}")
+                self._notes.add(f"{number} {kind.what}", f"the lab has none: {kind.effect}")
+
+    def _list(self, path: str, tree: Tree) -> int:
+        """Write the objects of a collection; their number, 0 for an unknown kind. Raises NodefallError."""
+        plural = path.rpartition("/")[2]
+        projector, number = Projector(plural, tree, self._convert), 0
+        self._file.begin(plural)
+        try:
+            for raw, restarts in self._items(path):
+                if restarts:
+                    self._file.begin(plural)
+                number = 1 if restarts else number + 1
+                obj = _decode_object(raw)
+                if isinstance(obj.get("metadata"), dict) and obj["metadata"].get("name"):
+                    self._file.add(plural, msgspec.json.encode({"kind": plural, "object": projector.project(obj)}))
+        except (NodefallError, *DECODE_ERRORS) as error:
+            self._file.begin(plural)  # half a list is a wrong cluster
+            if not isinstance(error, KubeRejected) or error.status != 404:
+                raise
+            return 0
+        self._notes.add_unknown_fields(plural, projector.unknown)
+        return number
 
     def _custom_groups(self) -> list[str]:
         """API groups that Kubernetes does not serve by itself, by name; autoscaling.k8s.io is one of them."""
@@ -206,13 +231,9 @@ class ObjectCollector:
         return sorted(name for name in names if "." in name and name not in API_GROUPS)
 
     def _count(self, path: str) -> int:
-        """Number of objects of a collection; 0 for an unknown kind, and if they cannot be listed, which is noted."""
-        try:
-            response = self._kube.request("GET", path, {"limit": "1"})
-            if response.status == 404:
-                return 0
-            document = msgspec.json.decode(response.body) if response.status == 200 else {}
-            return len(document["items"] or ()) + int(document["metadata"].get("remainingItemCount") or 0)
-        except (NodefallError, *DECODE_ERRORS, KeyError, TypeError, AttributeError):
-            self._notes.add(UNMODELLED[path][0], "their number cannot be read")
+        """Number of objects of a collection; 0 for an unknown kind. Raises for what cannot be read or decoded."""
+        response = self._kube.request("GET", path, {"limit": "1"})
+        if response.status == 404:
             return 0
+        document = msgspec.json.decode(response.body) if response.status == 200 else {}
+        return len(document["items"] or ()) + int(document["metadata"].get("remainingItemCount") or 0)

@@ -14,7 +14,7 @@ from chaos.app.undo.pending import describe_pending
 from chaos.app.watch import NO_RUN, ClusterFollower, RunFollower, active_run, is_going_on, open_watched
 from chaos.app.wiring.connect import connect_cluster
 from chaos.app.wiring.lock import held_lock
-from chaos.cli.inventory import command_inventory, inventory_or_context, refuse_overrides
+from chaos.cli.inventory import command_inventory, inventory_or_context, refuse_overrides, require_running
 from chaos.cli.lazy import seconds_of
 from chaos.cli.output import echo, echo_progress, print_document
 from chaos.cli.run.run import announce
@@ -25,7 +25,6 @@ from chaos.cluster.snapshot.document import Header
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Exit, UsageError
 from chaos.core.files import read_regular
-from chaos.core.inventory import Inventory
 from chaos.core.labels import RUN_LABEL
 from chaos.core.store import run_directory
 from chaos.core.text import shell_word
@@ -62,15 +61,6 @@ def abort(inventory: str | None, reason: str, wait: str, as_json: bool) -> int:
             echo(f"asked {record.holder} to stop", err=True)
             _wait_for_release(connection, clock, record.holder, seconds)
         return _echo_status(connection, clock, as_json)
-
-
-def require_running(inventory: Inventory) -> Inventory:
-    """The inventory of a running cluster. Raises UsageError for an inventory that describes a lab to be started."""
-    if inventory.lab:
-        raise UsageError(
-            "no lab is running, so no run can be active", hint="give the inventory that nodefall lab up prints"
-        )
-    return inventory
 
 
 def _wait_for_release(connection: ClusterConnection, clock: SystemClock, holder: str, seconds: float) -> None:

@@ -15,10 +15,9 @@ from chaos.app.day.store import DayStore, day_time, existing, unless_finished
 from chaos.app.day.waits import names_of_impaired
 from chaos.app.undo.pending import describe_pending
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.cluster.lock_status import require_running
 from chaos.cli.gameday.plan import render, to_document
 from chaos.cli.gameday.run import check_id, day_inventory, who
-from chaos.cli.inventory import command_inventory
+from chaos.cli.inventory import command_inventory, require_running
 from chaos.cli.lazy import seconds_of
 from chaos.cli.output import echo, to_json
 from chaos.cluster.gameday_objects import list_days

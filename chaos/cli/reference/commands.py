@@ -11,7 +11,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from chaos.cli.complete import DocumentPath, complete_any_document, complete_explained
 from chaos.cli.lazy import command, document_option, experiment_argument, inventory_option
 
-OUTPUTS = ("result", "plan", "journal", "rehearsal", "comparison", "day")
+OUTPUTS = ("result", "plan", "journal", "rehearsal", "suggestion", "comparison", "day")
 
 # Readline quotes all of a file that is there, also within quotes, but not of another name or the start of several.
 _BASH_QUOTING = """\

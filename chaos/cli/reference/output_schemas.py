@@ -17,6 +17,7 @@ from chaos.core.result import RunResult
 from chaos.core.store.journal_format import Record
 from chaos.documents.schema import DIALECT
 from chaos.rehearsal.forecast.document import Rehearsal
+from chaos.rehearsal.suggest.document import Suggestion
 from chaos.reports.comparison.document import ComparisonDocument
 from chaos.reports.day.document import DayDocument
 from chaos.reports.run.outline import Evidence
@@ -26,6 +27,7 @@ _WHAT: Mapping[str, tuple[type, str]] = {
     "plan": (Plan, "plan.json of a run, plan --out and plan --json"),
     "journal": (Record, "one line of journal.jsonl of a run"),
     "rehearsal": (Rehearsal, "rehearsal.json, and rehearse --json of one experiment"),
+    "suggestion": (Suggestion, "suggest.json, and suggest --json"),
     "comparison": (ComparisonDocument, "compare --json"),
     "day": (DayDocument, "report.json of a game day"),
 }

@@ -186,6 +186,43 @@ def rehearse_command(
 
 
 @command(
+    "nodefall suggest -i hosts/staging.yaml --out suggestions",
+    "nodefall suggest --snapshot staging.snapshot.gz",
+    "nodefall suggest --snapshot staging.snapshot.gz --namespace shop --top 3 --out suggestions",
+    "nodefall suggest -i hosts/staging.yaml --json",
+)
+@inventory_option("The cluster, of which a snapshot is taken; there is no default. [env: NODEFALL_INVENTORY]")
+@context_option
+@file_option("--snapshot", "A snapshot of the cluster instead of the cluster.", metavar="FILE")
+@out_option("Write the experiments, suggest.html, suggest.md, suggest.json, and with -i the snapshot.")
+@click.option(
+    "--top", type=click.IntRange(1, 1000), default=10, show_default=True, metavar="N",
+    help="Number of risks that get experiments.",
+)  # fmt: skip
+@click.option(
+    "--seeds", type=click.IntRange(1, 10_000), default=5, show_default=True, metavar="N",
+    help="Number of rehearsals of the worst event of each top risk. All other events are rehearsed once.",
+)  # fmt: skip
+@click.option("--namespace", "-n", default="", metavar="NAME", help="Look only at the workloads of this namespace.")
+@jobs_option
+@quiet_option
+@document_option("Print the result as one JSON object on stdout; docs/suggest.md describes it.")
+def suggest_command(*, quiet: bool, as_json: bool, **options: Any) -> int:
+    """Find what is fragile in a cluster, rehearse it on simulated copies, and write experiments. Changes nothing.
+
+    The snapshot alone shows weaknesses, such as single replicas, or budgets that block every drain. Then each node and
+    each zone is drained, shut down and without power, on copies of the cluster; of nodes that are alike, only one.
+    Workloads are ranked by the seconds for which they have no serving pod. For each of the top risks there are
+    experiments that run on the cluster as they are, the gentlest first. docs/suggest.md has the list of weaknesses.
+
+    Exit code 0: done, whatever was found; 4: the cluster cannot be read; 64: bad input or usage.
+    """
+    from chaos.cli.run.suggest import Given, suggest_and_report
+
+    return suggest_and_report(Given(**options), quiet=quiet, as_json=as_json)
+
+
+@command(
     "nodefall compare last --snapshot staging.snapshot.gz",
     "nodefall compare last --prediction rehearsal/prediction.json",
     "nodefall compare graceful-poweroff --with graceful-poweroff/20261121T033533Z",

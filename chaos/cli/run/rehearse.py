@@ -61,6 +61,10 @@ class RehearsalProgress:
             with suppress(OSError):
                 click.echo(err=True)
 
+    def expect(self, runs: int) -> None:
+        """So many more runs follow."""
+        self._total += runs
+
     def add(self, sample: Sample) -> None:
         """Count a run that has ended."""
         self._endings[sample.ending] += 1
@@ -122,7 +126,7 @@ def rehearse_and_report(options: RehearseOptions, *, quiet: bool, as_json: bool)
         return _rehearse_several(options, quiet=quiet, as_json=as_json)
     request = _request(options)
     if options.out:
-        _make_directory(options.out)
+        make_directory(options.out)
     if not quiet and not options.snapshot:
         echo_progress(escape_control(f"no --snapshot: rehearsing on {request.rehearsals.source.name}"))
     with RehearsalProgress(request.total, is_shown=not quiet) as progress:
@@ -169,7 +173,8 @@ def _request(options: RehearseOptions) -> Request:
     return Request(rehearsals, tuple(range(options.seed, options.seed + seeds)), without, options.each)
 
 
-def _make_directory(out: Path) -> None:
+def make_directory(out: Path) -> None:
+    """Create the directory of the results, unless it exists. Raises UsageError."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

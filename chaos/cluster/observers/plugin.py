@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from chaos.cluster.api import ClusterApi
+from chaos.core.blame import Blame, Hook, Kind
 from chaos.core.experiment import Experiment
 from chaos.core.field_types import Secret
 from chaos.core.inventory import Inventory
@@ -150,3 +151,29 @@ class ClockOffsetObserver:
         if self._sink and offsets:
             value = msgspec.Raw(msgspec.json.encode({CLOCK_OFFSETS: offsets}))
             self._sink(RecordingEntry(self._clock.now(), EntryKind.META, "clocks", value))
+
+
+_NOTHING = type(None)
+_OBSERVER_HOOKS = {
+    **dict.fromkeys(("start", "stop", "final_sample"), Hook(_NOTHING)),
+    "has_synced": Hook(bool),
+    "offsets": Hook(Mapping),
+}
+
+
+def _guard_observers(built: Sequence[Observer], blame: Blame, *_: object) -> list[Observer]:
+    guarded = []
+    for observer in built:
+        if missing := [name for name in ("name", "start", "stop", "has_synced") if not hasattr(observer, name)]:
+            raise blame.error("build", f"it returned an observer that has no {' and no '.join(missing)}")
+        guarded.append(blame.guard_methods(observer, _OBSERVER_HOOKS))
+    return guarded
+
+
+KIND = Kind(
+    "observer",
+    ("name", "build"),
+    lambda plugin, blame: blame.guard_methods(
+        plugin, {"build": Hook((list, tuple), items=object, adapt=_guard_observers)}
+    ),
+)

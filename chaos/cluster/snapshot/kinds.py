@@ -211,21 +211,55 @@ KINDS: dict[str, Kind] = {
     )
 }
 EVENTS = "/api/v1/events"
-# What the lab does not model; a snapshot says how many there are.
-UNMODELLED: dict[str, tuple[str, str]] = {
-    "/apis/autoscaling/v2/horizontalpodautoscalers": ("HorizontalPodAutoscalers", "replicas stay as they are"),
-    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": (
-        "mutating webhooks",
-        "new pods are as in their templates",
+_AUTOSCALER: Tree = kind(
+    {
+        "scaleTargetRef": {"name": NAME, **fields(Leaf.KIND, "kind apiVersion")},
+        **fields(KEEP, "minReplicas maxReplicas"),
+        **fields(DROP, "metrics behavior"),
+    },
+    {
+        **fields(KEEP, "currentReplicas desiredReplicas observedGeneration lastScaleTime"),
+        "conditions": CONDITIONS,
+        **fields(DROP, "currentMetrics"),
+    },
+)
+_WEBHOOK: Tree = {
+    "name": Leaf.KEY,
+    **fields(KEEP, "failurePolicy timeoutSeconds"),
+    "clientConfig": {
+        "service": fields(NAME, "name namespace") | fields(DROP, "path port"),
+        **fields(DROP, "url caBundle"),
+    },
+    **fields(DROP, "admissionReviewVersions matchConditions matchPolicy namespaceSelector objectSelector"),
+    **fields(DROP, "reinvocationPolicy rules sideEffects"),
+}
+_WEBHOOKS: Tree = HEAD | {"webhooks": _WEBHOOK}
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Unmodelled:
+    """What the lab does not model: its name, and what that means. ``tree``: fields that a snapshot has nevertheless."""
+
+    what: str
+    effect: str
+    tree: Tree | None = None
+
+
+# A snapshot says how many there are, by path of the collection.
+UNMODELLED: dict[str, Unmodelled] = {
+    "/apis/autoscaling/v2/horizontalpodautoscalers": Unmodelled(
+        "HorizontalPodAutoscalers", "replicas stay as they are", _AUTOSCALER
     ),
-    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations": (
-        "validating webhooks",
-        "nothing is refused by them",
+    f"{_ADMISSION}/mutatingwebhookconfigurations": Unmodelled(
+        "mutating webhooks", "new pods are as in their templates", _WEBHOOKS
     ),
-    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies": (
-        "validating admission policies",
-        "nothing is refused by them",
+    f"{_ADMISSION}/validatingwebhookconfigurations": Unmodelled(
+        "validating webhooks", "nothing is refused by them", _WEBHOOKS
     ),
-    f"{_CORE}/resourcequotas": ("ResourceQuotas", "no pod is refused by them"),
-    f"{_CORE}/limitranges": ("LimitRanges", "new pods are as in their templates"),
+    f"{_ADMISSION}/validatingadmissionpolicies": Unmodelled(
+        "validating admission policies", "nothing is refused by them"
+    ),
+    f"{_CORE}/resourcequotas": Unmodelled("ResourceQuotas", "no pod is refused by them"),
+    f"{_CORE}/limitranges": Unmodelled("LimitRanges", "new pods are as in their templates"),
 }

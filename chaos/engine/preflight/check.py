@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypedDict, Unpack
 
+from chaos.core.blame import Hook, Kind
 from chaos.engine.observations import ClusterObservations, ExperimentNeeds, HostObservations, Need
 
 LINUX, WINDOWS = frozenset({"linux"}), frozenset({"windows"})  # for ``systems`` of a check
@@ -162,3 +163,10 @@ def source_check(name: str, summary: str, **options: Unpack[CheckOptions]) -> Ch
             yield ok("it answers")
 
     return _DeclaredCheck(name, summary, run, {"is_final": True, **options})
+
+
+KIND = Kind(
+    "check",
+    Check,
+    lambda found, blame: blame.guard_methods(found, {"run": Hook(Iterable, items=Diagnosis, raises=())}),
+)

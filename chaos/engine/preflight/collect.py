@@ -30,7 +30,7 @@ from chaos.engine.local_identity import (
 )
 from chaos.engine.observations import LISTS, ClusterObservations, ExperimentNeeds, HostObservations, Need
 from chaos.engine.planning.planner import PlanInputs, plan_step
-from chaos.engine.preflight.check import Check
+from chaos.engine.preflight.check import KIND, Check
 
 _GRACE = "shutdownGracePeriod"
 
@@ -66,7 +66,7 @@ def _needs(experiment: Experiment) -> Iterator[Need]:
         yield Need.KUBELET_CONFIG
 
 
-CHECKS: Mapping[str, Check] = discover(chaos.engine.preflight.checks, Check, Group.CHECKS)
+CHECKS: Mapping[str, Check] = discover(chaos.engine.preflight.checks, Check, Group.CHECKS, KIND)
 
 
 @dataclass(frozen=True, slots=True)

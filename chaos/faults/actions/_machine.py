@@ -9,8 +9,9 @@ cancels it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from chaos.core.action import NODE_READY, FactCheck, Target, Undo, UndoStep
 from chaos.core.api_fact import PseudoFact
@@ -34,11 +35,15 @@ _ABILITIES = {PowerCapability.SOFT_OFF: "ask it to shut down"}
 _ON_CHECKS = (FactCheck(PseudoFact.MACHINE, "on"),)
 
 
+# As docker writes it, "" where there is none; undo from another machine sends what a ConfigMap says.
+_Policy = Annotated[str, Meta(pattern=r"\A(?:no|always|unless-stopped|on-failure(?::[0-9]{1,6})?)?\Z")]
+
+
 class MachineState(Struct, frozen=True):
     """A machine before its power is taken; ``restart_policy`` and ``reporting_facts`` are to be restored."""
 
     can_read_power: bool
-    restart_policy: str
+    restart_policy: _Policy
     reporting_facts: list[str]
 
 

@@ -18,6 +18,7 @@ PLURALS = (
     "namespaces", "nodes", "priorityclasses", "storageclasses", "csidrivers", "persistentvolumes",
     "persistentvolumeclaims", "volumeattachments", "services", "poddisruptionbudgets", "deployments", "replicasets",
     "statefulsets", "daemonsets", "controllerrevisions", "jobs", "cronjobs", "pods",
+    "horizontalpodautoscalers", "mutatingwebhookconfigurations", "validatingwebhookconfigurations",  # not restored
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -119,6 +120,11 @@ def render_json(found: Rehearsal | Suite) -> str:
     """
     document = rounded(msgspec.to_builtins(found, str_keys=True))
     document |= {former: document[key] for former, key in _FORMER_KEYS.items() if key in document}
+    return format_document(document)
+
+
+def format_document(document: Any) -> str:
+    """JSON types as text, the same bytes for the same document."""
     return msgspec.json.format(msgspec.json.encode(document, order="deterministic"), indent=2).decode() + "\n"
 
 

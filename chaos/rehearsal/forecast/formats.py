@@ -85,24 +85,26 @@ def rehearsal_markdown(rehearsal: Rehearsal) -> str:
         (
             [f"# Rehearsal of {escape(rehearsal.experiment)}", "", f"**{escape(rehearsal.headline)}**", "", SIMULATED],
             [escape_line(f"{rehearsal.title}: {how_often(rehearsal)}, on {source_text(rehearsal)}.")],
-            _bullets("What if", runs.changes),
-            _table("Side by side", SIDES, side_by_side(rehearsal)),
-            _table(f"Every {rehearsal.each}", victim_columns(rehearsal.each), runs.victims),
+            bullet_section("What if", runs.changes),
+            table_section("Side by side", SIDES, side_by_side(rehearsal)),
+            table_section(f"Every {rehearsal.each}", victim_columns(rehearsal.each), runs.victims),
             [escape_line(EXPLANATION)] if runs.victims else [],
-            _table("Expectations", expectations(), runs.expectations),
-            _table("What is lost", RISKS, runs.risks),
-            _bullets("Refused", _refused(runs)),
-            _bullets("Not in the answer", rehearsal.limits),
+            table_section("Expectations", expectations(), runs.expectations),
+            table_section("What is lost", RISKS, runs.risks),
+            bullet_section("Refused", _refused(runs)),
+            bullet_section("Not in the answer", rehearsal.limits),
         )
     )
 
 
-def _bullets(title: str, lines: Iterable[str]) -> list[str]:
+def bullet_section(title: str, lines: Iterable[str]) -> list[str]:
+    """A section with a list, [] for an empty one."""
     found = [f"- {escape(line)}" for line in lines]
     return markdown_section(title, found) if found else []
 
 
-def _table(title: str, columns: Columns[Any], rows: Sequence[Any]) -> list[str]:
+def table_section(title: str, columns: Columns[Any], rows: Sequence[Any]) -> list[str]:
+    """A section with a table, [] for one without rows."""
     return markdown_section(title, markdown_table(columns, rows, "|---")) if rows else []
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from chaos.core.errors import Exit
-from chaos.core.kube import Metadata, Pod, controller_of, pod_condition
+from chaos.core.kube import Metadata, Pod, controller_of, is_finished, pod_condition
 from chaos.core.result import RunResult
 from chaos.core.timeline import History, Timeline
 from chaos.core.verdict import Status
@@ -92,16 +92,20 @@ class Finding(Struct, frozen=True):
 
 @dataclass
 class Case:
-    """A run. ``fault``: when its first step began, ``down``: when machines were off or unreachable, by node."""
+    """A run. ``fault``: when its first step began, ``down``: when machines were off or unreachable, by node.
+
+    ``until``: the end of what counts, None for that of the observation.
+    """
 
     timeline: Timeline
     fault: float
     down: Windows
+    until: float | None = None
 
     @property
     def end(self) -> float:
-        """The end of the observation."""
-        return self.timeline.end
+        """The end of what counts."""
+        return self.timeline.end if self.until is None else self.until
 
     @cached_property
     def owners(self) -> Owners:
@@ -169,9 +173,25 @@ def _serving(history: History[Pod], case: Case) -> Iterator[tuple[float, float]]
         assert version is not None  # noqa: S101 - only the last one is
         if version.is_deleted or not _is_ready(version.object):
             continue
-        begin, end = max(version.t, case.fault), following.t if following else case.end
+        begin, end = max(version.t, case.fault), min(following.t, case.end) if following else case.end
         node = (version.object.spec.node_name if version.object.spec else None) or ""
         yield from _without(begin, end, case.down.get(node, ()))
+
+
+def still_on(case: Case, nodes: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Kind and ``NAMESPACE/NAME`` of what still has pods on ``nodes`` at the end, as from before the fault.
+
+    Without DaemonSets and static pods, which a drain leaves there.
+    """
+    found, names = set(), frozenset(nodes)
+    for history in case.timeline.pods.values():
+        before, last = history.at(case.fault), history.at(case.end)
+        if before is None or last is None or last.is_deleted or last.object.metadata.deletion_timestamp:
+            continue
+        key, spec = case.owners.of(last.object), before.object.spec
+        if spec and spec.node_name in names and key[0] not in ("DaemonSet", "Node") and not is_finished(last.object):
+            found.add(key)
+    return tuple(sorted(found))
 
 
 def _without(begin: float, end: float, windows: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
@@ -196,6 +216,7 @@ class Sample:
 
     ``refused``: why there was no fault, "" if there was one. ``not_modelled``: what the lab left out, one line each.
     ``outages``: of replicated workloads that had fewer serving pods than before. ``outcome``: None if no step was sent.
+    ``unevicted``: kind and name of what still had pods on its victims at the end of what counts.
     """
 
     seed: int
@@ -206,6 +227,7 @@ class Sample:
     not_modelled: tuple[str, ...] = ()
     refused: str = ""
     outcome: Outcome | None = None
+    unevicted: tuple[tuple[str, str], ...] = ()
 
     @property
     def ending(self) -> str:

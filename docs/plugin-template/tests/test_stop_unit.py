@@ -2,10 +2,10 @@
 
 import pytest
 from nodefall_stop_unit import ACTION, Params
+from pydantic import ValidationError
 
-from chaos.api.testing import check_action
-from chaos.core.action import Target
-from chaos.core.errors import Unsupported
+from chaos.extend.action import Target, Unsupported
+from chaos.testing import check_action
 
 FACT = "unit-state?unit=cron.service"
 TARGET = Target("worker-1", facts={FACT: "active"}, tag="run-1-stop")
@@ -28,3 +28,9 @@ def test_it_keeps_the_contract_of_actions() -> None:
 def test_a_unit_that_does_not_run_is_refused(facts: dict[str, str]) -> None:
     with pytest.raises(Unsupported):
         ACTION.prepare(Target("worker-1", facts=facts), Params(unit="cron.service"))
+
+
+@pytest.mark.parametrize("unit", ["-H.service", "cron", "cron.service -H host", ""])
+def test_what_is_no_unit_is_refused(unit: str) -> None:
+    with pytest.raises(ValidationError):
+        Params(unit=unit)

@@ -8,30 +8,33 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from pydantic import AfterValidator, Field
 
-from chaos.core.action import (
+from chaos.extend.action import (
     NODE_READY,
     Action,
     FactCheck,
+    FactRef,
+    HostCommand,
+    Model,
     Needs,
     Program,
     Proof,
     ProofResult,
     StepRun,
+    Tag,
     Target,
+    Timeline,
     Undo,
     UndoKind,
     UndoStep,
+    Unsupported,
     failsafe_timer,
+    holds_until,
 )
-from chaos.core.command import HostCommand
-from chaos.core.errors import Unsupported
-from chaos.core.evidence import holds_until
-from chaos.core.fact import FactRef
-from chaos.core.field_types import Model
-from chaos.core.timeline import Timeline
+
+NODEFALL_CONTRACT = 1
 
 
 def _key(text: str) -> str:
@@ -53,13 +56,16 @@ class Params(Model):
     value: Annotated[str, AfterValidator(_value)] = Field(description="its value during the step, as text: in quotes")
 
 
+_WORD = r"(?:-?[0-9]+|[A-Za-z0-9_][A-Za-z0-9_.:/,+-]*)"
+
+
 class State(Struct, frozen=True):
     """Saved in the journal before the parameter is set: all that undo needs, also after a crash."""
 
-    key: str
+    key: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_:@-]+)+\Z")]
     value: str
-    former: str
-    tag: str
+    former: Annotated[str, Meta(pattern=rf"\A{_WORD}(?: {_WORD})*\Z")]
+    tag: Tag
     seconds: float
 
 

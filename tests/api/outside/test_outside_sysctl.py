@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from chaos.api.testing import check_action
 from chaos.core.action import Needs, Target
 from chaos.core.errors import Unsupported
+from chaos.testing import check_action
 from tests.api.outside.nodefall_sysctl import ACTION, Params
 
 FACT = "sysctl?key=vm.swappiness"

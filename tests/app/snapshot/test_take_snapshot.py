@@ -135,12 +135,27 @@ def test_quotas_and_limits_of_namespaces(tmp_path: Path) -> None:
 def test_autoscalers_webhooks_and_other_schedulers(tmp_path: Path) -> None:
     kube = healthy()
     kube.lists["/api/v1/pods"] += [pod("own", schedulerName="volcano")]
-    kube.lists["/apis/autoscaling/v2/horizontalpodautoscalers"] = [{}]
+    scaler = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3, "metrics": [{"type": "Pods"}]}
+    kube.lists["/apis/autoscaling/v2/horizontalpodautoscalers"] = [{"metadata": {"name": "web"}, "spec": scaler}]
+    webhook = {
+        "name": "v.example.com",
+        "failurePolicy": "Fail",
+        "clientConfig": {"caBundle": "x", "service": {"name": "v"}},
+    }
+    hooks = {"metadata": {"name": "v"}, "webhooks": [webhook]}
+    kube.lists["/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"] = [hooks]
     kube.refused["/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"] = 403
     found = missing(take_snapshot(connection(kube, ALL_HOSTS), tmp_path / "s.gz"))
     assert found["1 HorizontalPodAutoscalers"] == "the lab has none: replicas stay as they are"
     assert found["mutating webhooks"] == "their number cannot be read"
     assert found["scheduler volcano"] == "1 pods: the lab has no scheduler other than default-scheduler"
+    assert not [what for what in found if "unknown fields" in what]
+    objects = {line["kind"]: line["object"] for line in lines_of(tmp_path / "s.gz")}
+    assert objects["horizontalpodautoscalers"]["spec"] == {
+        key: scaler[key] for key in ("scaleTargetRef", "maxReplicas")
+    }
+    shown = {"name": "v.example.com", "failurePolicy": "Fail", "clientConfig": {"service": {"name": "v"}}}
+    assert objects["validatingwebhookconfigurations"]["webhooks"] == [shown]
 
 
 def test_unknown_fields_and_a_future_version(tmp_path: Path) -> None:

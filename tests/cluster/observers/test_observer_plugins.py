@@ -55,7 +55,9 @@ def context(**given: Any) -> ObserverContext:
 
 def external(monkeypatch: pytest.MonkeyPatch, plugin: HeartbeatPlugin) -> None:
     monkeypatch.setattr(
-        registry, "_external", lambda group: [("x", plugin)] if group == registry.Group.OBSERVERS else []
+        registry,
+        "_external",
+        lambda group, _kind: [(plugin.name, "x", plugin)] if group == registry.Group.OBSERVERS else [],
     )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chaos.api.testing import check_action
 from chaos.core.action import Target, Undo
 from chaos.core.api_fact import node_path
 from chaos.core.command import Command, KubeCommand, TaintsCommand
 from chaos.core.node_mark import NodeMark
+from chaos.testing import check_action
 from tests.kit.actionkit import ACTIONS, prepare
 
 K = {"key": "k", "value": "old", "effect": "NoExecute"}

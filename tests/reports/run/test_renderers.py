@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from chaos.core import registry
+from chaos.core import outside, registry
 from chaos.core.action import ProofStatus
 from chaos.core.errors import PluginError
 from chaos.core.result import RunResult
@@ -329,12 +329,12 @@ class _EntryPoint:
     ],
 )
 def test_renderers_of_other_distributions(name: str, file: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    outside = Renderer(name, file, "plain text", lambda _result, _timeline: "text\n")
-    points = {registry.Group.RENDERERS: [_EntryPoint(outside)]}
-    monkeypatch.setattr(registry, "entry_points", lambda group: points.get(group, []))
+    plugin = Renderer(name, file, "plain text", lambda _result, _timeline: "text\n")
+    points = {registry.Group.RENDERERS: [_EntryPoint(plugin)]}
+    monkeypatch.setattr(outside, "entry_points", lambda group: points.get(group, []))
     load = load_renderers.__wrapped__
     if error:
         with pytest.raises(PluginError, match=error):
             load()
     else:
-        assert load()[name] is outside
+        assert load()[name].file == file

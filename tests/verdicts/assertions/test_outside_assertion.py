@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 import chaos.verdicts.assertions
-from chaos.core import registry
+from chaos.core import outside
 from chaos.core.assertion import Assertion, View
 from chaos.core.field_types import Model
 from chaos.core.registry import Group, PluginRegistry, discover
@@ -107,7 +107,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> PluginRegistry:
     module.__dict__["ASSERTION"] = SwapOff()
     points = EntryPoints([EntryPoint("swap-off", "outside_assertion:ASSERTION", Group.ASSERTIONS)])
     monkeypatch.setitem(sys.modules, "outside_assertion", module)
-    monkeypatch.setattr(registry, "entry_points", lambda group: points.select(group=group))
+    monkeypatch.setattr(outside, "entry_points", lambda group: points.select(group=group))
     return PluginRegistry(plugin_registry().actions, discover(chaos.verdicts.assertions, "ASSERTION", Group.ASSERTIONS))
 
 

@@ -30,7 +30,7 @@ from chaos.engine.preflight.check import (
 from chaos.verdicts.judge.budgets import matches
 
 # By a part of the image's name: the program, and what it does.
-_PROGRAMS = {
+PROGRAMS = {
     "cluster-autoscaler": ("cluster-autoscaler", "removes nodes that are empty or not Ready for long"),
     "karpenter": ("Karpenter", "removes nodes that are empty, and replaces those that it considers broken"),
     "kured": ("kured", "drains and reboots nodes"),
@@ -48,7 +48,7 @@ _EVERYTHING = LabelSelector()
 def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
     needs = frozenset({Need.ENDS_PODS})
     for key, where in _programs(observations).items():
-        program, effect = _PROGRAMS[key]
+        program, effect = PROGRAMS[key]
         message = f"{program} ({where}) {effect}"
         hint = f"stop {program} during the run, or exclude the target from it"
         yield note(message, hint, needs=needs) if key in _KEEP_NODES else warning(message, hint, needs=needs)
@@ -123,7 +123,7 @@ def _programs(observations: ClusterObservations) -> dict[str, str]:
         for item in observations.lists.get(path, ()):
             for container in field(item, "/spec/template/spec/containers") or ():
                 image = str(container.get("image", "")).partition("@")[0]
-                for key in _PROGRAMS:
+                for key in PROGRAMS:
                     if key in image and field(item, "/spec/replicas") != 0:
                         found.setdefault(key, full_name(item))
     return dict(sorted(found.items()))

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from chaos.core.action import Action, AnyAction, FactCheck, Needs, Program, Target, Undo, failsafe_unit
+from chaos.core.action import Action, AnyAction, FactCheck, Needs, Program, Target, Undo, UndoKind, failsafe_unit
 from chaos.core.command import Command
+from chaos.core.errors import NodefallError
 from chaos.core.fact import FactRef
+from chaos.documents.yaml_text import parse_flow
 
 P = TypeVar("P", bound=BaseModel)
 S = TypeVar("S", bound=Struct)
+_HOSTILE = "-H host -M x"  # options of systemctl and others that act on another machine
 
 
-def check_action(action: Action[P, S], target: Target, params: P) -> S:
+def check_action(action: Action[P, S], target: Target, params: P, *, without_preconditions: str = "") -> S:
     """Check that an action keeps the contract of :class:`Action` on a target, and return its state.
 
-    ``target`` needs the facts that prepare reads, and a tag. Nothing is sent. Raises AssertionError with every breach:
+    ``target`` needs the facts that prepare reads, and a tag. Nothing is sent. ``without_preconditions`` is why the undo
+    of an action that has none cannot restore a stale value. Raises AssertionError with every breach:
 
     - ``prepare`` is pure: the same state twice, and an unchanged target;
     - the state is frozen and survives JSON, as the journal stores it; so do the commands and the undo made of it;
     - undo is harmless when run twice and without the fault: each step has ``unless`` or ``when``, and a proof ends it;
+    - ``preconditions`` are what prepare relied on, if the action needs facts or objects: a saved plan may be old;
+    - the hooks and ``undo_kind`` are what their names say, the example is a step whose parameters fit the model;
+    - texts of the state are constrained: undo from another machine reads it from an object that others can write;
     - a proof that is not weak comes first; an action that has only weak ones has no evidence but its exit code;
     - the failsafe timer is :func:`failsafe_unit` of the tag, and ends within ``max_duration``;
     - the facts that it needs, and those of all checks, are named by valid references.
@@ -35,6 +44,9 @@ def check_action(action: Action[P, S], target: Target, params: P) -> S:
     program = action.program(state)
     breaches = [
         *_description(action),
+        *_hooks(action),
+        *_unconstrained(action, state),
+        *(() if without_preconditions else _preconditions(action.needs_with(params), program)),
         *_purity(action, state, target, before, params),
         *_json(action, state, program),
         *_undo(program.undo),
@@ -77,12 +89,61 @@ def check_pair(action: AnyAction, windows_form: AnyAction, params: Any) -> None:
 
 
 def _description(action: Action[P, S]) -> Iterator[str]:
-    if f"action: {action.name}" not in action.example:
-        yield "the example is no step of this action"
+    yield from _example(action)
     if not action.summary:
         yield "there is no summary"
     if not action.proofs or action.proofs[0].weak:
         yield "the first proof is weak, or there is none"
+
+
+def _example(action: Action[P, S]) -> Iterator[str]:
+    try:
+        step = parse_flow(action.example)
+    except ValueError as error:
+        yield f"the example is not YAML: {error}"
+        return
+    if not isinstance(step, dict) or step.get("action") != action.name:
+        yield "the example is no step of this action"
+        return
+    try:
+        action.params.model_validate(step.get("with", {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        yield f"the example has other parameters: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+
+
+def _hooks(action: Action[P, S]) -> Iterator[str]:
+    if action.undo_kind not in list(UndoKind):
+        yield "undo_kind is not a value of UndoKind"
+    own = {field.name for field in fields(action)} | {name for name in dir(Action) if not name.startswith("__")}
+    for name in sorted(set(vars(action)) | {name for name in vars(type(action)) if not name.startswith("_")}):
+        if name not in own:
+            near = get_close_matches(name, own, 1)
+            yield f"an action has no {name}" + (f": write {near[0]}" if near else "")
+
+
+def _preconditions(needs: Needs, program: Program) -> Iterator[str]:
+    """What undo restores is what prepare has read: it must still be so at the moment of the fault."""
+    restored = {step.unless.fact for step in program.undo.steps if step.unless} & set(needs.facts)
+    if stale := restored - {check.fact for check in program.preconditions}:
+        yield (
+            f"undo restores the value that {min(stale)} had when the step was planned, perhaps yesterday: "
+            "add it to the preconditions"
+        )
+
+
+def _unconstrained(action: Action[P, S], state: S) -> Iterator[str]:
+    """Texts of the state that may be anything and become part of a command of the undo."""
+    encoded = action.encode_state(state)
+    for name, value in encoded.items():
+        if not isinstance(value, str):
+            continue
+        try:
+            undo = action.program(action.decode_state(encoded | {name: _HOSTILE})).undo
+        except (ValueError, NodefallError):  # it is constrained
+            continue
+        if any(_HOSTILE in str(step.command) for step in undo.steps):
+            yield f"undo runs with any text as the state's {name}: constrain it, as chaos.extend.action.UnitName does"
 
 
 def _purity(action: Action[P, S], state: S, target: Target, before: Target, params: P) -> Iterator[str]:
