@@ -56,9 +56,7 @@ class TargetPods(Model):
     namespace: Namespace = Field(
         WORKLOAD, description="The namespace of the pods, or workload: that of the experiment's workload."
     )
-    match_labels: Labels | None = Field(
-        None, alias="matchLabels", description="Labels that the pod must have."
-    )
+    match_labels: Labels | None = Field(None, alias="matchLabels", description="Labels that the pod must have.")
     match_expressions: list[LabelRequirement] = Field(
         [], alias="matchExpressions", description="Requirements on labels, as in a Kubernetes label selector."
     )
@@ -112,9 +110,7 @@ class TargetSpec(Model):
     role: Literal["worker", "control-plane"] | None = Field(None, description="The role of the nodes.")
     nodes: list[ObjectName] | None = Field(None, min_length=1, description="The names of the nodes.")
     except_: list[ObjectName] = Field([], alias="except", description="The names of nodes that nodefall never selects.")
-    match_labels: Labels | None = Field(
-        None, alias="matchLabels", description="Labels that the Node must have."
-    )
+    match_labels: Labels | None = Field(None, alias="matchLabels", description="Labels that the Node must have.")
     match_expressions: list[LabelRequirement] = Field(
         [], alias="matchExpressions", description="Requirements on labels, as in a Kubernetes label selector."
     )

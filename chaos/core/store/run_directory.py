@@ -44,7 +44,7 @@ class RunInfo(Struct, frozen=True):
 
 
 def create(root: Path, experiment: str, now: float) -> Path:
-    """A new, empty run directory, readable by its owner only. Raises Refused if it cannot be, or is in others' hands."""
+    """A new, empty run directory, readable by its owner only. Raises Refused where that is impossible or unsafe."""
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     for attempt in range(1, 1000):
         directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
@@ -63,7 +63,7 @@ def create(root: Path, experiment: str, now: float) -> Path:
 
 def _refuse_place_of_others(root: Path, directory: Path) -> None:
     """Raises Refused where another user could replace the new, empty run directory, from which undo reads."""
-    # In a pod, nobody else logs in, and what provides the volume chooses its mode.
+    # No other user logs in to a pod, where what provides the volume chooses its mode.
     places = (directory.parent,) if "KUBERNETES_SERVICE_HOST" in os.environ else (root, directory.parent)
     try:
         for place in places:
