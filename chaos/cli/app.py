@@ -50,6 +50,7 @@ class TerminationSignal(KeyboardInterrupt):
 def run() -> NoReturn:
     """Run the command line of this process, and exit."""
     end = ProcessEnd()
+    os.umask(os.umask(0o022) | 0o022)  # no file that another user may write, which would be refused when it is read
     open_standard_streams()
     silence_urllib3()
     signal.signal(signal.SIGTERM, _terminate)

@@ -20,6 +20,7 @@ import msgspec
 from chaos.app.labs import MARK
 from chaos.core.clock import SystemClock
 from chaos.core.errors import Refused, UsageError
+from chaos.core.trusted_files import refuse_untrusted_file
 from chaos.lab.facade import LOCK, remove_directory
 
 DEFAULT_NAME = "lab"
@@ -99,6 +100,7 @@ class LabDirectory:
         """Create an empty directory and hold its lock for the block, as a descriptor that children can inherit."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            refuse_untrusted_file(self.path.parent)
             descriptor = self._acquire_with_retry()
         except OSError as error:
             raise _unusable_directory(self.path, error) from error

@@ -222,14 +222,16 @@ def without_query(url: str) -> str:
     return url.partition("?")[0]
 
 
-Url = Annotated[str, AfterValidator(_no_login), JsonSchema({"pattern": r"^(?![\s\S]*?://[^/]*@)"})]
+_PORT = "(?:0*(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))"
 
 
 HttpUrl = Annotated[
     str,
     AfterValidator(_no_login),
     AfterValidator(_is_http),
-    JsonSchema({"pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://(?![^/]*@)[^\s/][^\s]*$"}),
+    JsonSchema(
+        {"pattern": rf"^[Hh][Tt][Tt][Pp][Ss]?://(?![^/]*@)(?:\[[^\s\]]+\]|[^\s/:?#\[\]]+)(?::{_PORT}?)?(?:[/?#]\S*)?$"}
+    ),
 ]
 
 

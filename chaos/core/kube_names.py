@@ -16,10 +16,10 @@ DNS_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 OBJECT_NAME = rf"{DNS_LABEL}(?:\.{DNS_LABEL}){{0,62}}"
 _QUALIFIED = r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _KEY = rf"(?:[a-z0-9](?:[a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_QUALIFIED}"
-_VALUE = rf"(?:{_QUALIFIED})?"
+LABEL_VALUE = rf"(?:{_QUALIFIED})?"
 _EFFECT = "(?:NoSchedule|PreferNoSchedule|NoExecute)"
-_SET = rf"\( *{_VALUE} *(?:, *{_VALUE} *)*\)"
-_REQUIREMENT = rf"(?:{_KEY} *(?:=|==|!=) *{_VALUE}|{_KEY} +(?:in|notin) *{_SET}|!?{_KEY})"
+_SET = rf"\( *{LABEL_VALUE} *(?:, *{LABEL_VALUE} *)*\)"
+_REQUIREMENT = rf"(?:{_KEY} *(?:=|==|!=) *{LABEL_VALUE}|{_KEY} +(?:in|notin) *{_SET}|!?{_KEY})"
 _SELECTOR = rf"(?: *{_REQUIREMENT} *(?:, *{_REQUIREMENT} *)*)?"
 
 _PART = "[A-Za-z0-9]+(?:[._-]+[A-Za-z0-9]+)*"
@@ -36,7 +36,7 @@ Namespace = Annotated[str, *_checks(DNS_LABEL, "is not a name of a namespace")]
 ObjectName = Annotated[str, *_checks(OBJECT_NAME, "is not a name of an object")]
 AnyObjectName = Annotated[str, *_checks(rf"(?:{OBJECT_NAME})?", "is not a name of an object")]  # or ""
 LabelKey = Annotated[str, *_checks(_KEY, "is not a key of a label or taint; write it like example.com/name")]
-LabelValue = Annotated[str, *_checks(_VALUE, "is not a value of a label or taint")]
+LabelValue = Annotated[str, *_checks(LABEL_VALUE, "is not a value of a label or taint")]
 LabelSelector = Annotated[str, *_checks(_SELECTOR, "is not a label selector; write it like app=web")]  # or ""
 Image = Annotated[str, *_checks(_IMAGE, "is not a reference of an image")]
 # Of state records only.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from chaos.core.field_types import DurationText, Flag, Model, Secret, Url, full_match
+from chaos.core.field_types import DurationText, Flag, HttpUrl, Model, Secret, full_match
 
 _SECRET_HEADER = re.compile("auth|cookie|token|key|secret|password", re.IGNORECASE)
 _OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection")
@@ -27,7 +27,7 @@ HeaderValue = Annotated[str | Secret, BeforeValidator(_header_text)]
 class Prometheus(Model):
     """A Prometheus, or a server with the same API. Proxies come from the environment."""
 
-    url: Url = Field(description="The URL of its API, with a path prefix if it has one.")
+    url: HttpUrl = Field(description="The URL of its API, with a path prefix if it has one.")
     user: str | None = Field(None, description="The user for basic authentication. credentials is the password.")
     credentials: Secret | None = Field(None, description="The bearer token, or the password of user.")
     headers: dict[HeaderName, HeaderValue] = Field(

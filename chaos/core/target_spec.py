@@ -9,23 +9,27 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from chaos.core.field_types import Model
 from chaos.core.kube import Pod, is_finished, is_owned_by
+from chaos.core.kube_names import LABEL_VALUE, LabelKey, LabelValue, Namespace, ObjectName
 from chaos.core.number_types import CountOrPercentage
 
-LabelValue = Annotated[
-    str,
-    BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
-    WithJsonSchema({"type": ["string", "null"]}),
+Labels = dict[
+    LabelKey,
+    Annotated[
+        LabelValue,
+        BeforeValidator(lambda value: "" if value is None else value),  # as kubectl: a bare key is an empty text
+        WithJsonSchema({"type": ["string", "null"], "pattern": f"^{LABEL_VALUE}$"}),
+    ],
 ]
 
 
 class LabelRequirement(Model):
     """An entry of ``matchExpressions``, with the meaning that it has in Kubernetes."""
 
-    key: str = Field(min_length=1, description="The key of the label.")
+    key: LabelKey = Field(description="The key of the label.")
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
         description="How the label is compared with the values, or whether it exists."
     )
-    values: list[str] = Field([], description="The values for In and NotIn.")
+    values: list[LabelValue] = Field([], description="The values for In and NotIn.")
 
     @model_validator(mode="after")
     def _values_of_sets(self) -> Self:
@@ -49,12 +53,10 @@ OWNER = r"^(Deployment|ReplicaSet|StatefulSet|DaemonSet|Job)/[a-z0-9]([-a-z0-9.]
 class TargetPods(Model):
     """Selector of pods: all given filters must match. Pods that have finished or are being deleted never match."""
 
-    namespace: str = Field(
-        WORKLOAD, min_length=1, description="The namespace of the pods, or workload: that of the experiment's workload."
+    namespace: Namespace = Field(
+        WORKLOAD, description="The namespace of the pods, or workload: that of the experiment's workload."
     )
-    match_labels: dict[str, LabelValue] | None = Field(
-        None, alias="matchLabels", description="Labels that the pod must have."
-    )
+    match_labels: Labels | None = Field(None, alias="matchLabels", description="Labels that the pod must have.")
     match_expressions: list[LabelRequirement] = Field(
         [], alias="matchExpressions", description="Requirements on labels, as in a Kubernetes label selector."
     )
@@ -106,15 +108,13 @@ class TargetSpec(Model):
     """Selector of target nodes: all given filters must match. The nodes are selected once, with a recorded seed."""
 
     role: Literal["worker", "control-plane"] | None = Field(None, description="The role of the nodes.")
-    nodes: list[str] | None = Field(None, min_length=1, description="The names of the nodes.")
-    except_: list[str] = Field([], alias="except", description="The names of nodes that nodefall never selects.")
-    match_labels: dict[str, LabelValue] | None = Field(
-        None, alias="matchLabels", description="Labels that the Node must have."
-    )
+    nodes: list[ObjectName] | None = Field(None, min_length=1, description="The names of the nodes.")
+    except_: list[ObjectName] = Field([], alias="except", description="The names of nodes that nodefall never selects.")
+    match_labels: Labels | None = Field(None, alias="matchLabels", description="Labels that the Node must have.")
     match_expressions: list[LabelRequirement] = Field(
         [], alias="matchExpressions", description="Requirements on labels, as in a Kubernetes label selector."
     )
-    zone: str | None = Field(None, description="The value of the label topology.kubernetes.io/zone.")
+    zone: LabelValue | None = Field(None, description="The value of the label topology.kubernetes.io/zone.")
     os: Literal["linux", "windows"] | None = Field(None, description="The operating system of the nodes.")
     runs: Annotated[
         TargetPods | None,

@@ -108,6 +108,13 @@ def test_exit_code_and_output_are_complete(code: int, *, is_busy: bool) -> None:
     assert process.stdout.splitlines() == ["output", "thread joined", "atexit ran"]
 
 
+def test_no_file_is_writable_to_others_whatever_the_umask(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "chaos", "new", tmp_path / "a" / "cordon.yaml", "--action", "cordon")
+    (tmp_path / "a").mkdir()
+    subprocess.run(command, check=True, capture_output=True, timeout=60, umask=0)
+    assert {path.stat().st_mode & 0o022 for path in (tmp_path / "a").rglob("*")} == {0}
+
+
 def test_without_a_known_code_the_interpreter_ends_as_ever() -> None:
     assert _run(is_busy=True, code=None).returncode == -signal.SIGABRT
 

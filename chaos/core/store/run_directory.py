@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from chaos.core.errors import Refused, UsageError
+from chaos.core.errors import BadInput, Refused, UsageError
 from chaos.core.files import make_private_directory, private_opener, read_regular
 from chaos.core.moments import Moment
 from chaos.core.redaction import redact_json
@@ -45,7 +45,7 @@ class RunInfo(Struct, frozen=True):
 
 
 def create(root: Path, experiment: str, now: float) -> Path:
-    """A new, empty run directory, readable by its owner only. Raises Refused if it cannot be created."""
+    """A new, empty run directory, readable by its owner only. Raises Refused where that is impossible or unsafe."""
     stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
     for attempt in range(1, 1000):
         directory = root / experiment / (stamp if attempt == 1 else f"{stamp}-{attempt}")
@@ -57,8 +57,23 @@ def create(root: Path, experiment: str, now: float) -> Path:
             raise _cannot_create(directory.parent, error) from error
         except OSError as error:
             raise _cannot_create(directory, error) from error
+        _refuse_place_of_others(root, directory)
         return directory
     raise UsageError(f"{root / experiment}: too many runs of {stamp}")
+
+
+def _refuse_place_of_others(root: Path, directory: Path) -> None:
+    """Raises Refused where another user could replace the new, empty run directory, from which undo reads."""
+    # No other user logs in to a pod, where what provides the volume chooses its mode.
+    places = (directory.parent,) if "KUBERNETES_SERVICE_HOST" in os.environ else (root, directory.parent)
+    try:
+        for place in places:
+            refuse_untrusted_file(place)
+    except BadInput as error:
+        directory.rmdir()
+        problem = error.problems[0]
+        hint = f"{problem.hint}, or choose another directory with --reports DIRECTORY"
+        raise Refused(f"cannot create the run directory in {problem.file}: {problem.message}", hint=hint) from error
 
 
 def _cannot_create(directory: Path, error: OSError) -> Refused:

@@ -79,6 +79,30 @@ def test_root_follows_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, i
     assert len(list((tmp_path / "elsewhere").iterdir())) == (0 if is_root else 1)
 
 
+@pytest.mark.parametrize("attack", ["reports belong to another", "another made the experiment's", "all may write"])
+@pytest.mark.parametrize("in_pod", [False, True])
+def test_no_run_where_another_user_could_replace_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str, in_pod: bool
+) -> None:
+    """In a pod, a volume may be writable by all: no other user logs in."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    if in_pod:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    reports = tmp_path / "reports"
+    (reports / "e").mkdir(parents=True)
+    if attack == "all may write":
+        reports.chmod(0o777)
+    else:
+        give_away(reports if "belong" in attack else reports / "e", monkeypatch)
+    if in_pod and "experiment" not in attack:
+        assert create(reports, "e", NOW).is_dir()
+        return
+    with pytest.raises(Refused, match=r"cannot create the run directory in .*: not trusted: ") as caught:
+        create(reports, "e", NOW)
+    assert "--reports DIRECTORY" in caught.value.hint
+    assert list((reports / "e").iterdir()) == []
+
+
 def test_find(tmp_path: Path) -> None:
     old, new, other = run(tmp_path, "e", NOW), run(tmp_path, "e", NOW + 60), run(tmp_path, "f", NOW + 30)
     for name, expected in {"e": new, "f": other, "last": new, str(old): old, f"e/{old.name}": old}.items():
