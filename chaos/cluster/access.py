@@ -1,4 +1,4 @@
-"""How to reach an API server and as whom: a context of the kubeconfig, checked as kubectl checks it, or a pod's own.
+"""Address and identity for an API server: a context of the kubeconfig, checked as kubectl checks it, or a pod's own.
 
 Source: k8s.io/client-go tools/clientcmd/client_config.go, rest/config.go (InClusterConfig).
 """
@@ -156,7 +156,7 @@ def _server(where: str, text: str) -> str:
 
 
 def _without_query(url: str) -> str:
-    """As client-go hands it on: a query goes if there is a path."""
+    """The URL as client-go passes it on: a query is dropped if there is a path."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}" if len(parts.path) > 1 else url
 

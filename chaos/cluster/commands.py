@@ -236,7 +236,7 @@ class KubeTransport:
 
     @contextmanager
     def limited_to(self, permissions: Sequence[Permission]) -> Iterator[None]:
-        """In the block, raise Refused for a command whose request ``permissions`` do not cover."""
+        """Inside the block, raise Refused for a command whose request ``permissions`` do not cover."""
         unlimited, self._kube = self._kube, LimitedApi(self._kube, permissions)
         try:
             yield

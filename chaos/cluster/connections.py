@@ -29,7 +29,7 @@ def end_in_time(manager: Any, *, remembers: bool) -> Any:
 
 
 def bounded_session() -> Any:
-    """A session of requests, for whose connections a time-out to read is that of the whole answer."""
+    """A session of requests whose read time-out limits the whole answer."""
     from requests import Session
     from requests.adapters import HTTPAdapter
 
@@ -64,7 +64,7 @@ def _bounded_class(base: Any) -> Any:
         reader: _Reader | None = None
 
         def response_class(self, sock: Any, *arguments: Any, **options: Any) -> HTTPResponse:
-            """Of http.client, which waits for each byte as long as for all of them."""
+            """A response class whose time-out limits the whole response: http.client applies it to each read."""
             response = HTTPResponse(sock, *arguments, **options)
             self.reader = _Reader(response.fp.detach(), sock)
             response.fp = io.BufferedReader(self.reader)

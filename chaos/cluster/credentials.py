@@ -121,7 +121,7 @@ class _TokenFile:
 
 
 def _trimmed(*headers: tuple[str, str]) -> Headers:
-    """As Go sends them: without spaces around a value."""
+    """The headers as Go sends them: without spaces around a value."""
     return tuple((name, value.strip(" \t")) for name, value in headers)
 
 

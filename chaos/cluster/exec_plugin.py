@@ -80,7 +80,7 @@ class ExecPlugin:
             return found
 
     def renew(self, used: PluginCredentials) -> bool:
-        """After a 401: whether there are others than those that were ``used``. Raises KubeUnreachable."""
+        """After a 401: whether there are credentials other than ``used``. Raises KubeUnreachable."""
         with self._lock:
             if self._credentials is not used:
                 return True
@@ -132,7 +132,7 @@ class ExecPlugin:
         return done.stdout
 
     def _program(self, argv: list[str]) -> str:
-        """Its path, by the PATH of this process and not that of the plug-in's env. Raises KubeUnreachable."""
+        """The program's path, from the PATH of this process and not of the plug-in's env. Raises KubeUnreachable."""
         try:
             program = refuse_untrusted_command(argv)
         except BadInput as error:

@@ -26,7 +26,7 @@ _MAX_BYTES = 16 << 20  # of a file
 
 
 class ClusterEntry(Struct, frozen=True, rename="kebab"):
-    """How to reach and recognize an API server."""
+    """The address of an API server, and how to verify it."""
 
     server: str = ""
     tls_server_name: str = ""
@@ -147,7 +147,7 @@ class Kubeconfig(Struct, frozen=True):
         return self.clusters[name]
 
     def user(self, name: str) -> UserEntry:
-        """The entry of a user; that of no name is one without credentials. Raises BadInput."""
+        """The entry of a user; without a name, an entry without credentials. Raises BadInput."""
         if name not in self.users and name:
             raise self._missing("user", name, self.users)
         return self.users.get(name, UserEntry())
@@ -223,7 +223,7 @@ def _resolve(cluster: ClusterEntry, folder: Path) -> ClusterEntry:
 
 
 def _resolve_user(user: UserEntry, folder: Path) -> UserEntry:
-    """With absolute paths; that of an exec plug-in too, unless it is to be found in PATH."""
+    """Make the paths of a user absolute, including an exec plug-in's, unless it is looked up in PATH."""
     plugin = user.exec
     if plugin and os.sep in plugin.command:
         plugin = replace(plugin, command=_absolute(plugin.command, folder))

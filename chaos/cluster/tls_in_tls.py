@@ -44,7 +44,7 @@ class TlsInTls:
                 return b""
 
     def send(self, data: bytes) -> int:
-        """How much was taken. Raises SSLWantWriteError if nothing was, as ``unsent`` has to go first."""
+        """Send data; returns how much was taken. Raises SSLWantWriteError if nothing was: ``unsent`` goes first."""
         self._flush()
         count = self._tls.write(data) if data else 0
         with suppress(ssl.SSLWantWriteError):

@@ -1,4 +1,4 @@
-"""What a plug-in does wrong is reported as its own: an exception, a result of another type, a hang."""
+"""Reports a plug-in's failures as its own: an exception, a result of another type, a hang."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ Guard = Callable[[Any, Blame], Any]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What each plug-in of a kind must be: an instance of ``of``, or an object with these attributes."""
+    """The required type of a plug-in: an instance of ``of``, or an object with these attributes."""
 
     name: str
     of: type | tuple[str, ...]

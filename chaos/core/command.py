@@ -150,7 +150,7 @@ class PowerState(StrEnum):
 
 
 class PowerCapability(StrEnum):
-    """What a power control supports; ``state``: its state can be read at any time."""
+    """A capability of a power control; ``state``: its state can be read at any time."""
 
     ON = "on"
     OFF = "off"

@@ -26,7 +26,7 @@ class DrainSelection(NamedTuple):
 
     @property
     def refusal_message(self) -> str:
-        """All refusals in one text, "" without any."""
+        """All refusals as one text, "" if there are none."""
         return "; ".join(f"{', '.join(pods)}: {why}" for why, pods in self.refusals.items())
 
 

@@ -27,7 +27,7 @@ def no_proof(because: str) -> ProofResult:
 
 
 def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | None = None) -> list[Fact]:
-    """Readings of a host fact from the step's begin on, with those in its "proved" entries."""
+    """Readings of a host fact since the step began, including the readings in its "proved" entries."""
     end, last = (step.until, step.until_seq) if until is None else (until, None)
     readings = [
         r
@@ -41,7 +41,7 @@ def readings_after(timeline: Timeline, step: StepRun, fact: str, until: float | 
 
 
 def all_readings(timeline: Timeline, node: str, fact: str) -> list[Fact]:
-    """Readings of a host fact, with those in "proved" entries of any action on the node."""
+    """Readings of a host fact, including the readings in "proved" entries of any action on the node."""
     proved = (
         Fact(entry.t, entry.seq, record.evidence[fact])
         for entry, record in timeline.actions

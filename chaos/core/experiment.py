@@ -125,7 +125,7 @@ class Expectation(Model):
         return self
 
     def continuous(self) -> Self:
-        """As an abort condition, which is judged continuously, also without ``always: true``."""
+        """The expectation as an abort condition, which is judged continuously, even without ``always: true``."""
         return self if self.always else self.model_copy(update={"always": True})
 
     def _check_timing(self) -> None:
@@ -233,7 +233,7 @@ class Spec(Model):
 
     @property
     def expectations(self) -> list[Expectation]:
-        """Those of steady state, hypothesis and abort."""
+        """The expectations of steady state, hypothesis and abort."""
         return [*self.steady_state, *self.hypothesis, *self.abort]
 
 

@@ -63,7 +63,7 @@ def read_regular(path: Path, limit: int = MAX_BYTES) -> bytes:
 
 
 def read_descriptor(descriptor: int, limit: int) -> bytes:
-    """All of a regular file of at most ``limit`` bytes. Raises OSError."""
+    """Read a regular file of at most ``limit`` bytes. Raises OSError."""
     _refuse_irregular(os.fstat(descriptor).st_mode)
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         data = file.read(limit + 1)

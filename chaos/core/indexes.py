@@ -141,5 +141,5 @@ def _is_owned_alike(before: Pod, pod: Pod) -> bool:
 
 
 def _in_order(histories: Iterable[History[Pod]]) -> list[History[Pod]]:
-    """Without duplicates, in the order of their first versions."""
+    """Remove duplicates, in the order of their first versions."""
     return sorted({id(h): h for h in histories}.values(), key=lambda h: h.first_seq)

@@ -1,4 +1,4 @@
-"""An open connection to a cluster, and what distinguishes that cluster, its hosts and this machine."""
+"""An open connection to a cluster, and the identity of the cluster, its hosts and this machine."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ MACHINE_ID = Path("/etc/machine-id")
 
 
 class ClusterClock(Clock, Protocol):
-    """The clock of a cluster, whose time may be a lab's."""
+    """The clock of a cluster; a lab's clock is simulated."""
 
     def participant(self) -> AbstractContextManager[None]:
-        """Hold simulated time still, in the block, whenever the calling thread does not sleep."""
+        """Stop simulated time inside the block while the calling thread is not sleeping."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterConnection:
     """An open connection to a cluster. ``lab_pid``: the process of the lab that was started for it.
 
-    ``helpers``: the pods that transport pod makes; they are removed when the connection is closed.
+    ``helpers``: the pods that transport pod creates; they are removed when the connection is closed.
     """
 
     inventory: Inventory
@@ -55,7 +55,7 @@ class ClusterConnection:
 def cluster_identity(connection: ClusterConnection) -> str:
     """The identity of the cluster: its UID, however its address is written.
 
-    Labs of one seed share a UID, but each has a separate certificate authority.
+    Labs with the same seed share a UID, but each lab has its own certificate authority.
     """
     cluster = connection.inventory.cluster
     lab = f"-{connection.kube.ca_digest[:16]}" if cluster and cluster.simulated else ""

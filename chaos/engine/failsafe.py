@@ -51,7 +51,7 @@ def arm(hosts: Hosts, node: str, timer: FailsafeTimer, left: float) -> float:
     """Arm ``timer``, at most ``left`` seconds ahead, and read it back; returns its seconds. Raises Aborted."""
     seconds = min(timer.seconds, left)
     if seconds <= 0:
-        raise Aborted(f"{node}: failsafe timer {timer.unit} not armed: no time is left of maxDuration")
+        raise Aborted(f"{node}: failsafe timer {timer.unit} not armed: maxDuration leaves no time for it")
     if hosts.system_of(node) == "windows":
         return arm_task(hosts, node, timer, seconds)
     before = _read_uptime(hosts, node)
@@ -66,7 +66,7 @@ def arm(hosts: Hosts, node: str, timer: FailsafeTimer, left: float) -> float:
 
 
 def _read_uptime(hosts: Hosts, node: str) -> float:
-    """Seconds since the host's boot. Raises Aborted."""
+    """Read the seconds since the host booted. Raises Aborted."""
     found = re.match(r"[\d.]+", _run(hosts, node, _UPTIME).stdout)
     if not found:
         raise Aborted(f"{node}: the uptime cannot be read")
@@ -74,7 +74,7 @@ def _read_uptime(hosts: Hosts, node: str) -> float:
 
 
 def disarm(hosts: Hosts, node: str, unit: str) -> str:
-    """Stop the timer ``unit``. Returns "" once the host no longer has it, otherwise why it may be left."""
+    """Stop the timer ``unit``. Returns "" if it is gone, otherwise why it may still exist."""
     if hosts.system_of(node) == "windows":
         return disarm_task(hosts, node, unit)
     stop = HostCommand(("systemctl", "stop", f"{unit}.timer"), accept=(0, _NOT_LOADED))
@@ -85,7 +85,7 @@ def disarm(hosts: Hosts, node: str, unit: str) -> str:
 
 
 def _next_elapse(hosts: Hosts, node: str, unit: str) -> float | None:
-    """Seconds since boot; None if the timer is not active. Raises Aborted when systemd does not respond."""
+    """The timer's next elapse in seconds since boot; None if it is not active. Raises Aborted."""
     show = HostCommand(("systemctl", "show", "--property=NextElapseUSecMonotonic", f"{unit}.timer"), sudo=False)
     value = _run(hosts, node, show).stdout.strip().partition("=")[2]
     return parse_timespan(value)
@@ -117,7 +117,7 @@ _RUN_READS = 10  # readings until a task runs that was started
 
 
 def task_xml(timer: FailsafeTimer, start: datetime | None) -> str:
-    """The task of ``timer`` as Task Scheduler takes it; ``start`` in UTC, of whole seconds, None for no such time."""
+    """The Task Scheduler XML of ``timer``; ``start`` in UTC and whole seconds, None for no start time."""
     ElementTree.register_namespace("", _NAMESPACE)
     task = ElementTree.Element(_tag("Task"), {"version": "1.2"})
     triggers = _add(task, "Triggers")
@@ -140,7 +140,7 @@ def task_xml(timer: FailsafeTimer, start: datetime | None) -> str:
 
 
 def register_command(timer: FailsafeTimer, start: datetime | None) -> HostCommand:
-    """The command that registers the task. Its XML comes on standard input: schtasks.exe takes only a file."""
+    """The command that registers the task. It reads the XML from stdin, as schtasks.exe takes only a file."""
     return HostCommand(powershell("register-task", task=timer.unit), stdin=task_xml(timer, start))
 
 
@@ -152,7 +152,7 @@ def arm_task(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> f
 
 
 def _arm_by_clock(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
-    """The host's clock is read before and after, so that a clock that was set meanwhile is noticed."""
+    """Register a task with a start time. Reads the host's clock before and after, to notice if it is set meanwhile."""
     before = _read_clock(hosts, node)
     start = datetime.fromtimestamp(ceil(before + seconds), UTC)
     _register(hosts, node, structs.replace(timer, argv=task_argv(timer)), start)
@@ -164,7 +164,7 @@ def _arm_by_clock(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float)
 
 
 def _arm_by_uptime(hosts: Hosts, node: str, timer: FailsafeTimer, seconds: float) -> float:
-    """The task is started, and is seen to run: nothing else shows that it waits."""
+    """Start the task, and check that it is running: nothing else shows that it is waiting."""
     whole = float(ceil(seconds))
     _register(hosts, node, structs.replace(timer, argv=task_argv(timer, whole)), None)
     schtasks = system_program("schtasks")
@@ -193,13 +193,13 @@ def _register(hosts: Hosts, node: str, timer: FailsafeTimer, start: datetime | N
     found = _read_task(hosts, node, timer.unit)
     expected = (_format(start) if start else "", timer.argv[0], _arguments(timer), _SYSTEM_SID)
     if found != expected:
-        raise Aborted(f"{node}: the task {timer.unit} reads back as {found}, not as {expected}")
+        raise Aborted(f"{node}: the task {timer.unit} was registered as {found} instead of {expected}")
 
 
 def disarm_task(hosts: Hosts, node: str, unit: str) -> str:
-    """Delete the task ``unit``. Returns "" once Task Scheduler no longer lists it, otherwise why it may be left.
+    """Delete the task ``unit``. Returns "" if Task Scheduler no longer lists it, otherwise why it may still exist.
 
-    It is ended before: a task that is deleted while it waits would continue, and undo the fault of a later run.
+    The task is ended first. If it were deleted while it waits, it would go on and undo a later run's fault.
     """
     schtasks = system_program("schtasks")
     ended = hosts.send(node, HostCommand((schtasks, "/end", "/tn", unit), accept=(0, 1)))  # 1: there is no such task
@@ -223,7 +223,7 @@ def _read_clock(hosts: Hosts, node: str) -> float:
 
 
 def _read_task(hosts: Hosts, node: str, unit: str) -> tuple[str, str, str, str]:
-    """Start, program, arguments and user of a task. Raises Aborted."""
+    """Read the start, program, arguments and user of a task. Raises Aborted."""
     text = _run(hosts, node, HostCommand((system_program("schtasks"), "/query", "/tn", unit, "/xml"))).stdout
     try:
         task = ElementTree.fromstring(text[text.index("<Task") :])  # noqa: S314 - of a host that obeys us

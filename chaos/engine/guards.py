@@ -49,7 +49,7 @@ class IdentityGuard:
 
     @property
     def is_evaluated(self) -> bool:
-        """Whether any group was evaluated since :meth:`reset`."""
+        """Whether any group has been evaluated since :meth:`reset`."""
         return bool(self._unmet)
 
     @property
@@ -100,14 +100,14 @@ _CHECKS = ("quorum", "budgets")
 
 @dataclass(frozen=True, slots=True)
 class InjectionLimits:
-    """As when the run was planned, all nodes of its disruptive steps count as down together."""
+    """Checks the inventory's limits as planning does: all nodes of disruptive steps count as down at the same time."""
 
     loaded: LoadedExperiment
     plan: Plan
     connection: ClusterConnection
 
     def check(self, group: Sequence[PlannedStep]) -> None:
-        """Raises Aborted if the steps would exceed a limit now. Steps that keep pods running, as repairs, may run."""
+        """Raises Aborted if the steps would exceed a limit now. Steps that keep pods running are exempt."""
         if not any(self._is_disruptive(planned) for planned in group):
             return
         nodes = {planned.node for planned in self.plan.steps if self._is_disruptive(planned)}
@@ -126,7 +126,7 @@ class InjectionLimits:
         return bool(planned.node) and bound.terminates_pods
 
     def _blocked(self, view: ClusterView, nodes: set[str]) -> list[Finding]:
-        """Refusals of the checks that --anyway did not override."""
+        """Check refusals that --anyway did not override."""
         overridden = {text.partition(":")[0] for text in self.plan.overridden}
         lists, list_errors = list_objects(self.connection.kube, (BUDGETS,))
         # The run's own workload is there to be disrupted.

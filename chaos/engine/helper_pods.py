@@ -1,4 +1,4 @@
-"""Where an inventory has nodefall make helper pods: the hosts of transport pod and their namespaces."""
+"""Helper pods in an inventory: the hosts with transport pod, and the namespaces of their pods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def uses_helper_pod(inventory: Inventory, host: Host) -> bool:
 
 
 def helper_namespaces(inventory: Inventory) -> list[str]:
-    """The namespaces of the pods, sorted; none without transport pod."""
+    """The namespaces of the helper pods, sorted; empty if no host uses transport pod."""
     return sorted(set(_namespaces(inventory)))
 
 
@@ -66,9 +66,9 @@ def _describe(pod: dict[str, Any]) -> str:
 
 
 def refuse_unreachable_undo(inventory: Inventory, action: AnyAction, planned: PlannedStep) -> None:
-    """Raises Refused for a step that cuts the way to a host of transport pod: from the API server to the kubelet.
+    """Raises Refused for a step that cuts off a host with transport pod, reached from the API server to the kubelet.
 
-    What a timer on the host ends by itself may cut it.
+    A step that a timer on the host undoes is allowed.
     """
     node = planned.node
     if not node or not uses_helper_pod(inventory, inventory.host_of(node)[1]):

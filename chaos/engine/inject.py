@@ -1,4 +1,4 @@
-"""Inject the method: arm, then fire; the journal entry before the operation."""
+"""Inject the method: write the journal entry, arm the step, then fire it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Moments = dict[str, tuple[float, float]]  # begin and return of each step
 
 
 def inject(session: RunSession) -> None:
-    """Fire every step at its time. Raises Aborted when a step fails or is not sent, and Interrupted."""
+    """Fire every step at its time. Raises Aborted if a step fails or is not sent, and Interrupted on a signal."""
     moments: Moments = {}
     planned = {name: list(steps) for name, steps in groupby(session.plan.steps, key=lambda s: s.step)}
     previous = ""
@@ -78,7 +78,7 @@ def _fire_when_due(session: RunSession, step: Step, group: list[PlannedStep], mo
 
 
 def _await_lock(session: RunSession, group: list[PlannedStep]) -> None:
-    """Renew the lock; wait until the API server has confirmed that, if the steps have an undo to journal there.
+    """Renew the lock. If the steps have an undo to journal, wait until the API server has confirmed the renewal.
 
     Raises Aborted when the API server does not respond for ``API_TIMEOUT`` seconds.
     """
@@ -114,7 +114,7 @@ class _ReadyStep:
 def _fire_all(
     session: RunSession, ready: list[_ReadyStep], fires_at: Mapping[str, float | None]
 ) -> tuple[float, float]:
-    """Fire the step on all nodes; the times of its start and return. ``fires_at``: of its failsafe timer, by node."""
+    """Fire the step on all nodes; returns its start and return times. ``fires_at``: of the failsafe timer, by node."""
     intended = session.clock.now()
     session.progress.tick(intended)
     # Steps with preliminaries are in the journal already, with the same undo.
@@ -148,9 +148,9 @@ def _fire_all(
 
 
 def _on_each(session: RunSession, group: Sequence[PlannedStep], do: Callable[[PlannedStep], R]) -> list[R]:
-    """``do`` of each step in a thread each, in the order of ``group``.
+    """Call ``do`` for each step in its own thread; the results are in the order of ``group``.
 
-    After all have ended, raises what the first in order raised.
+    After all have ended, raises the first exception in that order.
     """
     with session.clock.threads.pool(min(len(group), MAX_THREADS)) as pool:
         futures = [pool.submit(do, planned) for planned in group]
@@ -190,7 +190,7 @@ def _monitor(
 
 
 def _due_time(step: Step, moments: Moments, previous: str, now: float) -> float:
-    """When the step is to begin; the default is the return of the step before it."""
+    """When the step must begin; by default, when the previous step returns."""
     moment = moment_of(step)
     reference = moment.step or previous
     if not reference:
@@ -229,7 +229,7 @@ def _has_preliminaries(planned: PlannedStep) -> bool:
 
 
 def _arm(session: RunSession, planned: PlannedStep, stack: ExitStack, *, calibrate: bool) -> _ReadyStep:
-    """Let a host command wait on its host for one write; ``stack`` cancels it."""
+    """Arm a host command: it waits on its host until it is released. ``stack`` cancels it."""
     command = planned.commands[-1]
     now = session.clock.now
     if not isinstance(command, HostCommand):
@@ -267,7 +267,7 @@ def _fire(session: RunSession, ready: _ReadyStep, fired: float, fires_at: float 
 
 
 def _require_success(session: RunSession, group: Sequence[PlannedStep], outcomes: Sequence[Outcome]) -> None:
-    """Raises Aborted if a command failed or was not sent. One that may have worked is left to its proof."""
+    """Raises Aborted if a command failed or was not sent. If it may have worked, its proof decides."""
     errors: list[str] = []
     for planned, outcome in zip(group, outcomes, strict=True):
         command = planned.commands[-1]
@@ -285,7 +285,7 @@ def _require_success(session: RunSession, group: Sequence[PlannedStep], outcomes
 
 
 def await_proofs(session: RunSession) -> None:
-    """Wait until every step is proven or disproven, ``PROOF_SECONDS`` at most. Raises Interrupted or Aborted."""
+    """Wait until every step is proven or disproven, at most ``PROOF_SECONDS``. Raises Interrupted or Aborted."""
     clock = session.clock
     deadline = clock.now() + PROOF_SECONDS
     while clock.now() < deadline:

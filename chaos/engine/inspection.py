@@ -69,7 +69,7 @@ def inspect_hosts(
 
 
 def list_objects(kube: KubeApi, paths: Iterable[str]) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-    """Objects by collection, none if the server does not have it; and errors by collection."""
+    """List the objects by collection (empty if the server does not have it), and the errors by collection."""
     found: dict[str, list[dict[str, Any]]] = {}
     errors: dict[str, str] = {}
     for path in paths:
@@ -135,7 +135,7 @@ def _shell_less_image(node: Node) -> str:
 
 
 def _inspect_power(observations: HostObservations, hosts: Hosts) -> HostObservations:
-    """``observations`` with the capabilities of the power control, or the reason why it cannot be used."""
+    """Add the power control's capabilities to ``observations``, or the reason why it cannot be used."""
     node = observations.node
     try:
         power = hosts.power(node)
@@ -166,7 +166,7 @@ def _with_power_error(observations: HostObservations, message: str, hint: str) -
 def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
     """The kubelet's effective configuration; empty if it cannot be read.
 
-    What depends on it is inconclusive then, and requirements refuse.
+    If so, verdicts that depend on it are inconclusive, and requirements refuse the run.
     """
     try:
         return fetch_configz(node, kube, proxy)
@@ -177,7 +177,7 @@ def read_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, An
 def fetch_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, Any]:
     """The kubelet's effective configuration, from its own port or, if allowed, through the API's node proxy.
 
-    Raises NodefallError of the last attempt.
+    Raises the NodefallError of the last attempt.
     """
     status, name = node.status, node.metadata.name
     endpoint = status.daemon_endpoints.kubelet_endpoint if status and status.daemon_endpoints else None
@@ -198,7 +198,7 @@ def fetch_configz(node: Node, kube: KubeApi, proxy: bool = False) -> dict[str, A
 
 
 def _kubelet_config(response: Response, node: str) -> dict[str, Any]:
-    """The configuration of a response. Raises KubeRejected."""
+    """Parse the configuration in a response. Raises KubeRejected."""
     if response.status != 200:
         raise from_response(response, f"/configz of {node}")
     try:

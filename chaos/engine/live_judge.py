@@ -1,4 +1,4 @@
-"""The judge of a run that continues."""
+"""The judge of a run in progress."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class LiveJudge:
 
     @property
     def deadlines(self) -> Collection[float]:
-        """The moments that decide a verdict, of the last judgement."""
+        """The moments at which verdicts of the last judgement are decided."""
         return self._state.deadlines
 
     def violated_conditions(self) -> tuple[Verdict, ...]:
-        """The verdicts on the abort conditions that are violated now."""
+        """The verdicts on abort conditions that are currently violated."""
         timeline = self.recorder.timeline()
         context = bind(self.loaded.experiment, timeline, self.loaded.registry, self.options, live=True)
         return violated_conditions(context, timeline.end)
@@ -64,7 +64,7 @@ class LiveJudge:
     def steady_state(self) -> tuple[Verdict, ...]:
         """The verdicts of the steady state now, and a pending one for each object that no observer has seen yet.
 
-        Before a fault, also an abort condition that is violated already: the run would be aborted right after it.
+        Before a fault, also each abort condition that is already violated: it would abort the run after the fault.
         """
         timeline = self.recorder.timeline()
         context = bind(self.loaded.experiment, timeline, self.loaded.registry, self.options, live=True)
@@ -84,7 +84,7 @@ class LiveJudge:
         )
 
     def _unobserved_objects(self, timeline: Timeline) -> Iterator[Verdict]:
-        """Each kind of object has a separate watch, and one may be late."""
+        """Kinds of objects that no observer has seen yet: each has its own watch, and one may be late."""
         for manifest in self.loaded.manifests:
             kind, metadata = manifest["kind"], manifest["metadata"]
             name = metadata.get("name") or metadata["generateName"]
@@ -98,7 +98,7 @@ class LiveJudge:
         return any(key[:2] == (plural, namespace) and key[2].startswith(name) for key in timeline.workloads)
 
     def _targets_without_pod(self, timeline: Timeline) -> Iterator[Verdict]:
-        """Targets that must run certain pods, and run none."""
+        """Targets that must run certain pods, but run none of them."""
         for name, spec in self.loaded.experiment.spec.targets.items():
             if (wanted := spec.runs) is None:
                 continue

@@ -1,4 +1,4 @@
-"""Loads experiments, and derives what they need of a cluster and its hosts."""
+"""Loads experiments, and derives what they need from a cluster and its hosts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from chaos.engine.registry import load_registry
 class LoadedExperiment:
     """An experiment file with the manifests of its workload, and the plug-ins that it names.
 
-    ``text``: its document, None for that in the file.
+    ``text``: the document, None to read it from the file.
     """
 
     path: Path
@@ -41,7 +41,7 @@ class LoadedExperiment:
 
     @property
     def document(self) -> bytes:
-        """The document as it is run, stored and hashed. Raises OSError."""
+        """The text of the document, as it is run, stored and hashed. Raises OSError."""
         return self.path.read_bytes() if self.text is None else self.text
 
     def with_experiment(self, experiment: Experiment) -> LoadedExperiment:
@@ -74,7 +74,7 @@ def load(path: Path, registry: PluginRegistry | None = None) -> LoadedExperiment
 
 
 def required_permissions(loaded: LoadedExperiment, inventory: Inventory | None) -> list[Permission]:
-    """The permissions that a run needs; ``inventory`` gives the namespaces and the optional features."""
+    """The permissions that a run needs; ``inventory`` sets the namespaces and optional features."""
     cluster, helpers = (inventory.cluster, helper_namespaces(inventory)) if inventory else (None, [])
     workload = create_commands(loaded.manifests, "nodefall", "nodefall") if loaded.manifests else []
     undo = removal(workload_state(workload), "nodefall", "nodefall") if workload else Undo()
@@ -100,7 +100,7 @@ def host_facts(
 
 
 def _system_of(node: str, view: ClusterView) -> str:
-    """Operating system of a node, "" for a step about the cluster."""
+    """The operating system of a node; "" for a step on the cluster."""
     return operating_system(view.nodes[node]) if node else "linux"
 
 

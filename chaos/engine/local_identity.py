@@ -39,7 +39,7 @@ def own_pod_uid() -> str:
 
 
 def own_node(view: ClusterView) -> str:
-    """The node of this process's pod; "" if it is in no pod of this cluster, or cannot know which it is."""
+    """The node of this process's pod; "" if it does not run in a pod of this cluster, or the pod is unknown."""
     uid = own_pod_uid()
     return next((pod.spec.node_name or "" for pod in view.pods if uid and pod.spec and pod.metadata.uid == uid), "")
 
@@ -50,7 +50,7 @@ def server_addresses(url: str) -> frozenset[str]:
 
 
 def jump_hosts(inventory: Inventory, nodes: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """The addresses of all jump hosts to these nodes. A jump host in the inventory is given by its node name.
+    """The addresses of all jump hosts to these nodes, by name: a jump host in the inventory has its node name.
     ``nodes``: the address of each Node, because an ssh_config may use it.
     """
     local = LocalUser(login(), Path.home())
@@ -64,7 +64,7 @@ def jump_hosts(inventory: Inventory, nodes: Mapping[str, str]) -> dict[str, froz
 
 
 def transport_problems(inventory: Inventory, nodes: Mapping[str, str]) -> dict[str, tuple[NodefallError, ...]]:
-    """What on this machine keeps the transports from these nodes, none for a transport that does not say.
+    """Problems of this machine that keep the transports from reaching these nodes.
 
     ``nodes``: the address of each Node.
     """
@@ -79,7 +79,7 @@ def transport_problems(inventory: Inventory, nodes: Mapping[str, str]) -> dict[s
 
 
 def known_host_keys(inventory: Inventory) -> dict[str, frozenset[str]]:
-    """The host keys that this machine accepts of each node with a host in the inventory."""
+    """The host keys that this machine accepts from each node with a host in the inventory."""
     local, shared = LocalUser(login(), Path.home()), SharedObjects()
     found: dict[str, frozenset[str]] = {}
     for key, host in inventory.hosts.items():
@@ -103,7 +103,7 @@ def _node_of(inventory: Inventory, jump: HostSettings) -> str:
 
 
 def _source_address(address: str) -> str:
-    """The local source address of connections to ``address``; "" if there is no route.
+    """The local source address for connections to ``address``; "" if there is no route.
 
     Connecting a datagram socket sends nothing.
     """

@@ -19,7 +19,7 @@ from chaos.verdicts.judge.facts import kubelet_fact
 
 
 class Need(StrEnum):
-    """Needs of an experiment that checks depend on."""
+    """An experiment's needs that checks depend on."""
 
     HOST = "host"  # a session on the host
     ROOT = "root"  # commands run as root there
@@ -82,7 +82,7 @@ class HostObservations:
         return self.target.facts.get(name)
 
     def unknown_reason(self, name: str) -> str:
-        """Why a fact is unknown."""
+        """The reason why a fact is unknown."""
         return self.target.unknown.get(name, "it was not read")
 
     @property
@@ -107,7 +107,7 @@ class LocalIdentity:
 
 @dataclass(frozen=True, slots=True)
 class HelperNamespace:
-    """A namespace of helper pods: its labels, pods ``left`` by other processes, as text; ``error`` if it is unknown."""
+    """A namespace of helper pods: its labels, the pods ``left`` by other processes, or the ``error`` of reading it."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class ClusterObservations:
     helper_namespaces: tuple[HelperNamespace, ...] = ()
 
     def of_systems(self, systems: frozenset[str]) -> ClusterObservations:
-        """These observations with only the hosts that have one of the operating systems."""
+        """These observations, limited to hosts with one of the operating systems."""
         if all(host.target.os in systems for host in self.hosts.values()):
             return self
         return replace(self, hosts={name: host for name, host in self.hosts.items() if host.target.os in systems})
@@ -161,7 +161,7 @@ class ClusterObservations:
 
 
 def fault_groups(observations: ClusterObservations) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Groups of nodes that one fault may take down at once, each with the host of its finding ("": the cluster)."""
+    """Groups of nodes that one fault may take down together, each with the host to report ("": the cluster)."""
     nodes = tuple(sorted(observations.hosts))
     if observations.hosts_are_targets and len(nodes) > 1:
         yield "", nodes
@@ -184,7 +184,7 @@ NODE_HEALTH_CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks"
 
 
 def machines_of(health_checks: str) -> str:
-    """Collection of the Machines that MachineHealthChecks select."""
+    """The API path of the Machines that MachineHealthChecks select."""
     return f"{health_checks.rpartition('/')[0]}/machines"
 
 

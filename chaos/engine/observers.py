@@ -46,12 +46,12 @@ class RunObservers:
     currency: WatchCurrency | None = None
 
     def prove_at(self, moments: Iterable[float]) -> None:
-        """Have what matters proven at these moments, too."""
+        """Also prove the freshness of the relevant watches at these moments."""
         if self.currency:
             self.currency.prove_at(moments)
 
     def watch_closely(self) -> AbstractContextManager[None]:
-        """Have it proven now, and until the block ends."""
+        """Prove the freshness of the watches now, and continuously until the block ends."""
         return self.currency.watch_closely() if self.currency else nullcontext()
 
 
@@ -73,7 +73,7 @@ def observer_plugins() -> Mapping[str, ObserverPlugin]:
 def build_observers(
     loaded: LoadedExperiment, connection: ClusterConnection, plan: Plan, cluster: ObservedCluster
 ) -> RunObservers:
-    """The observers of a plan. Those of the ``cluster`` start first: others look up its addresses."""
+    """The observers of a plan. The ``cluster`` observers start first, because others look up its addresses."""
     from chaos.cluster.observers.plugin import ClockOffsetObserver, FinalSampler, OffsetSource
 
     context = _context(loaded, connection, plan, cluster)
@@ -87,7 +87,7 @@ def build_observers(
 def observe_cluster(
     loaded: LoadedExperiment, connection: ClusterConnection, note: Callable[[str], None]
 ) -> ObservedCluster:
-    """The observers of a cluster that is reached over the network. ``note`` describes a wait to people."""
+    """The observers of a cluster that is reached over the network. ``note`` describes a wait to the user."""
     from chaos.cluster.observers.cluster import ClusterObservers
     from chaos.verdicts.judge.notes import relevant_resources
 

@@ -1,4 +1,4 @@
-"""Progress reports of a run: one kind that is discarded, and one that is also logged."""
+"""Progress reports of a run: one implementation discards them, the other also logs them."""
 
 from __future__ import annotations
 

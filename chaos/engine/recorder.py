@@ -30,7 +30,7 @@ class Recorder:
     do, the timeline continues, so that the run can still be judged and rolled back; ``failure`` is the error.
     ``on_entry`` is given each entry of the timeline immediately, and must neither wait nor raise.
 
-    Whoever may create Events or pods can flood a run. At the limit the recorder takes no more observations, which makes
+    Any user who may create Events or pods can flood a run. At the limit the recorder drops observations, which makes
     every source blind from then on, and calls ``on_flood`` once, with the reason.
     """
 
@@ -93,7 +93,7 @@ class Recorder:
         return entry if t == entry.t else moved(entry, t)
 
     def timeline(self) -> Timeline:
-        """The timeline up to now. Only the next call changes it, so call it from one thread; no observer waits."""
+        """The timeline so far. Only the next call changes it, so call it from one thread; observers never wait."""
         with self._lock:
             new, self._new = self._new, []
             end = self._last_time = max(self._last_time, self._clock.now())
@@ -112,7 +112,7 @@ class Recorder:
 
 
 def encode_raw(value: Any) -> msgspec.Raw:
-    """``value`` as the object of a recording entry."""
+    """Encode ``value`` as the object of a recording entry."""
     return msgspec.Raw(msgspec.json.encode(value))
 
 

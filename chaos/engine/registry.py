@@ -1,4 +1,4 @@
-"""The registry of this installation, built once."""
+"""The registry of actions, assertions and facts in this installation, built once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chaos.core.registry import Group, PluginRegistry, discover, discover_lazily
 
 @cache
 def load_registry() -> PluginRegistry:
-    """Actions and assertions, built in and from other distributions; the former load when used. Raises PluginError."""
+    """Load built-in and plug-in actions and assertions; actions are imported when first used. Raises PluginError."""
     import chaos.faults.actions.windows  # noqa: PLC0415 - slow
     import chaos.verdicts.assertions  # noqa: PLC0415
     from chaos.faults.actions import index  # noqa: PLC0415
@@ -25,7 +25,7 @@ def load_registry() -> PluginRegistry:
     if unpaired := sorted(windows_actions.keys() - actions.keys()):
         raise PluginError(
             f"Windows form of an unknown action: {', '.join(unpaired)}",
-            hint=f"name it like an action; one for Windows alone belongs in the group {Group.ACTIONS}",
+            hint=f"give it the name of an action; an action for Windows only belongs in the group {Group.ACTIONS}",
         )
     assertions = discover_lazily(chaos.verdicts.assertions, "ASSERTION", Group.ASSERTIONS, kind=ASSERTION)
     return PluginRegistry(actions, assertions, windows_actions=windows_actions)
@@ -33,7 +33,7 @@ def load_registry() -> PluginRegistry:
 
 @cache
 def load_facts() -> Mapping[str, HostFact]:
-    """Facts of hosts, built in, of actions, and from other distributions. Raises PluginError."""
+    """Load the facts of hosts: built in, from actions, and from plug-ins. Raises PluginError."""
     import chaos.faults.actions  # noqa: PLC0415 - slow
     import chaos.faults.readings  # noqa: PLC0415
     from chaos.faults.actions import index  # noqa: PLC0415
@@ -44,7 +44,7 @@ def load_facts() -> Mapping[str, HostFact]:
 
 @cache
 def load_windows_facts() -> Mapping[str, HostFact]:
-    """Facts of Windows hosts, built in and from other distributions. Raises PluginError."""
+    """Load the facts of Windows hosts: built in and from plug-ins. Raises PluginError."""
     import chaos.faults.readings.windows  # noqa: PLC0415 - slow
 
     return discover(chaos.faults.readings.windows, HostFact, Group.WINDOWS_FACTS, FACT)

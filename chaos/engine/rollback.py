@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UndoRules:
-    """Which entries are undone, and how.
+    """Rules of an undo: which entries are undone, and how.
 
     ``on_begin`` is called before each undo: from then on the effect is ended on purpose. An operation that
     ``is_uncertain`` may take effect as late as now. Nothing is sent for one that ``may_be_undone`` already if its proof
@@ -58,7 +58,7 @@ def roll_back(
     """Undo the selected entries. An undo without proof stays pending. Each entry has a limit in cluster time.
 
     All entries are polled in turn, as one operation may be in the way of another's proof: a node is Ready only when
-    neither its kubelet nor its runtime is stopped. Power comes first: nothing else is undone on a machine before it is
+    both its kubelet and its runtime are running. Power comes first: nothing else is undone on a machine before it is
     on again. Equal steps of one node are merged: the second restart of a kubelet would end the first.
     """
     results: dict[int, UndoResult] = {}
@@ -128,7 +128,7 @@ class _Attempt:
         self.powers_on = any(_is_power_on(step) for step in entry.undo.steps)
 
     def needs_power(self, other: _Attempt) -> bool:
-        """Whether this undo has still to power on the machine that ``other`` needs, and the machine is off."""
+        """Whether this undo must still power on a machine that is off and that ``other`` needs."""
         if other is self or not self.powers_on or other.entry.node != self.entry.node:
             return False
         try:
@@ -140,7 +140,7 @@ class _Attempt:
             return False
 
     def poll_off(self, is_last: bool) -> UndoResult | None:
-        """Send nothing, as the machine is off; a result only at the last poll."""
+        """Send nothing because the machine is off. Returns a result only at the last poll."""
         return self._waiting("the machine is off", is_last)
 
     def poll(self, is_last: bool) -> UndoResult | None:
@@ -170,13 +170,13 @@ class _Attempt:
         return f"no proof counts for {seconds:g} s by design, in which the operation may still take effect"
 
     def _is_to_be_identified(self) -> bool:
-        """Whether a wait has been so long that another machine may be the reason."""
+        """Whether the wait has been so long that a different machine may be the reason."""
         if is_due := self._clock.now() >= self._identified + IDENTIFY_SECONDS:
             self._identified = self._clock.now()
         return is_due
 
     def _mismatched(self) -> UndoResult | None:
-        """A result once another machine has been in the node's place for a while: more waiting changes nothing."""
+        """Returns a result if a different machine has been in the node's place for a while: waiting would not help."""
         now = self._clock.now()
         if self._identity.is_evaluated:
             self._difference = self._identity.difference
@@ -200,7 +200,7 @@ class _Attempt:
                 self._send(key, step)
 
     def _key(self, step: UndoStep) -> Hashable:
-        """The key of steps that are sent once for several entries. Without ``unless``, each entry needs its own
+        """The key by which entries share a step that is sent only once. Without ``unless``, each entry needs its own
         success.
         """
         command = step.command
@@ -257,7 +257,7 @@ class _Attempt:
         return ""
 
     def _stop_failsafe(self) -> str:
-        """Stop the failsafe timer, only now: until here it was the last resort. Why it may be left, or ""."""
+        """Stop the failsafe timer, which was the last resort until now. Returns why it may still exist, or ""."""
         if not self.entry.undo.disarm:
             return ""
         try:
@@ -274,7 +274,7 @@ class _Attempt:
         return UndoResult(entry.step, entry.action, entry.node, proven=True, because=proof)
 
     def _waiting(self, why: str, is_last: bool) -> UndoResult | None:
-        """Note what a long wait is for, once for each reason; a result only at the last poll."""
+        """Report the reason for a long wait, once for each reason. Returns a result only at the last poll."""
         if is_last:
             return self._still_pending(why)
         now = self._clock.now()

@@ -41,10 +41,10 @@ _log = logging.getLogger(__name__)
 
 
 def execute(session: RunSession) -> RunResult:
-    """Run the experiment; the result's exit code is how the run ended. The effects are undone in any case.
+    """Run the experiment, and always undo its effects. The result's exit code says how the run ended.
 
-    The workload and helper pods are removed last, after the observers have stopped: their end is no finding. Raises
-    what made it impossible to continue, after the undo; undo that is still pending then is in the journal.
+    The workload and helper pods are removed after the observers have stopped, so that nothing reports it. Raises
+    the error that ended the run, after the undo; any undo that is still pending is in the journal.
     """
     undone: list[UndoResult] = []
     unreconciled = ""
@@ -83,7 +83,7 @@ def _call_each(session: RunSession, calls: Sequence[Callable[[], None]]) -> None
 
 
 def _await_taints(session: RunSession, undone: list[UndoResult], *, is_interrupted: bool) -> list[str]:
-    """The taints of the fault that remain on nodes whose undo is proven, after a wait for Kubernetes to remove them."""
+    """Wait for Kubernetes to remove the fault's taints from nodes with a proven undo. Returns those that remain."""
     nodes = {entry.node for entry in undone if entry.proven} - {entry.node for entry in undone if not entry.proven}
     seconds = 0.0 if is_interrupted else TAINT_SECONDS
     noted = False
@@ -99,7 +99,7 @@ def _await_taints(session: RunSession, undone: list[UndoResult], *, is_interrupt
 
 
 def _attempt(session: RunSession) -> NodefallError | Interrupted | None:
-    """Everything up to the last verdict. Returns why the run ended early, or None."""
+    """Run all phases up to the last verdict. Returns why the run ended early, or None."""
     begun = False
     try:
         _arm(session)
@@ -198,7 +198,7 @@ def _start_observers(session: RunSession, observers: Sequence[Observer]) -> None
 
 
 def _observe(session: RunSession) -> None:
-    """Wait until every hypothesis is decided (each has a deadline), then for one more sample of the hosts."""
+    """Wait until every hypothesis is decided (each has a deadline), then take one more sample of the hosts."""
     clock = session.clock
     session.progress.phase("observe")
     while any(verdict.status is Status.PENDING for verdict in session.tick().hypothesis):
@@ -207,7 +207,7 @@ def _observe(session: RunSession) -> None:
 
 
 def _recover(session: RunSession) -> Interrupted | None:
-    """Wait until the steady state holds again or its deadline is over. An early end costs only this verdict."""
+    """Wait until the steady state holds again or its deadline passes. An early end affects only this verdict."""
     session.progress.phase("recovery")
     return _await_recovery(session)
 
@@ -248,7 +248,7 @@ def _result(
     code, status, headline = result.exit_code, result.status, result.headline
     if isinstance(ended, Interrupted):
         code, status = 128 + ended.signum, Status.INCONCLUSIVE
-        headline = f"{INTERRUPTED}{ended} before every question was answered"
+        headline = f"{INTERRUPTED}{ended} before every verdict was decided"
     elif ended is not None:
         code, status = int(ended.code), Status.INCONCLUSIVE
         headline = (REFUSED if isinstance(ended, Refused) else ABORTED) + ended.message

@@ -42,7 +42,7 @@ StepKey = tuple[str, str]  # step, node
 
 
 class HeldLock(LockGuard, Protocol):
-    """The cluster's lock, held in the name of ``identity``; journals are in ``namespace``, too."""
+    """The cluster's lock, held by ``identity``; ``namespace`` also has the journals."""
 
     identity: Identity
     namespace: str
@@ -60,13 +60,13 @@ class Judge(Protocol):
     """Judges the timeline so far."""
 
     def judge(self, live: bool) -> RunResult:
-        """All verdicts: of a run that continues, where they may be pending, or for good."""
+        """All verdicts; while the run is in progress some may be pending."""
 
     def steady_state(self) -> Sequence[Verdict]:
         """The verdicts of the steady state as of now."""
 
     def late_watches(self, since: float) -> Sequence[Verdict]:
-        """Those watches that are not proven to have received everything from before ``since``."""
+        """The watches that are not proven to have received everything from before ``since``."""
 
 
 class JournalCopy(Protocol):
@@ -83,7 +83,7 @@ class JournalCopy(Protocol):
 
 
 class InventoryLimits(Protocol):
-    """The limits of the inventory, right before an injection."""
+    """Checks the inventory's limits right before an injection."""
 
     def check(self, group: Sequence[PlannedStep]) -> None:
         """Raises Aborted if the steps on their nodes would exceed a limit now."""
@@ -93,7 +93,7 @@ class RunOwner(Protocol):
     """The owner of a run, for example a game day."""
 
     def begin(self, directory: Path, stop: StopRequest) -> None:
-        """The run's directory, and the way to stop it; before the first side effect on the cluster."""
+        """Called with the run's directory and its stop request, before the first side effect on the cluster."""
 
     def before_fault(self) -> None:
         """Called once, right before the method begins. Raises NodefallError if it must not."""
@@ -111,9 +111,9 @@ class NoOwner:
 
 @dataclass
 class RunSession:
-    """One run, from its plan on. ``nodes``: of the cluster; ``event_suffix`` returns the end of a new Event's name.
+    """The state of one run. ``nodes``: the cluster's nodes; ``event_suffix`` returns the end of a new Event's name.
 
-    ``deadline`` is when maxDuration is over. ``abandoned_steps`` are those whose response the run gave up waiting for:
+    ``deadline`` is when maxDuration ends. ``abandoned_steps`` are those whose response the run gave up waiting for:
     their effect may still come. ``taints_before`` are the taints that controllers had put on the targets before the
     first step. ``lock_given_up``: another process keeps the lock, and what is pending is left to it.
     """
@@ -206,7 +206,7 @@ class RunSession:
         self.hosts.disconnect(planned.node)
 
     def emit_injected(self, steps: Sequence[PlannedStep]) -> None:
-        """Write the node Events of an injection. After the fault, which must not wait for them."""
+        """Write the node Events of an injection, after the fault, which must not wait for them."""
         if self.events:
             for planned in steps:
                 self._note(self.events.emit_injected(planned, self.clock.now()))
@@ -245,7 +245,7 @@ class RunSession:
         self._report(result)
 
     def show(self, expectations: Sequence[Verdict], recovery: Sequence[Verdict]) -> None:
-        """Hand a judgement to a display that takes every one."""
+        """Pass a judgement to the display, which receives all of them."""
         if isinstance(self.progress, JudgementDisplay):
             timeline = self.recorder.timeline()
             self.progress.judged(Judgement(tuple(expectations), tuple(recovery), timeline, self.deadline))
@@ -268,14 +268,14 @@ class RunSession:
                 self.progress.step(step.step, step.node, f"proven: {step.because}")
 
     def _note_once(self, texts: Iterable[str]) -> None:
-        """Note what no earlier tick has noted."""
+        """Report a note, unless an earlier tick has reported it."""
         for text in texts:
             if text not in self.noted:
                 self.noted.add(text)
                 self.progress.note(text)
 
     def _report(self, result: RunResult) -> None:
-        """Report each verdict when it changes, and show them all; what may be taken back is pending."""
+        """Report each verdict when it changes, and show all of them; a verdict that may still change is pending."""
         for place, verdict in enumerate((*result.hypothesis, *result.recovery)):
             before = self.reported_statuses.get(place)
             if verdict.status is before or (verdict.status is Status.PENDING and before is not None):

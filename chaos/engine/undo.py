@@ -1,4 +1,4 @@
-"""The undo of a run, also after it has lost the lock of the cluster: which entries it may still undo, and what it
+"""The undo of a run, including after the loss of the cluster's lock: which entries it may still undo, and what it
 reports.
 """
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 def roll_back_run(session: RunSession, select: Callable[[PendingUndo], bool]) -> list[UndoResult]:
     """Undo the selected pending entries. Ctrl-C does not stop this phase.
 
-    Once the cluster's lock is lost, nothing is undone before this run holds it again: others may be undoing the same.
+    If the cluster's lock is lost, the undo waits until this run holds it again: others may be undoing the same entries.
     """
     session.clock.resume()
     if not any(select(pending) for pending in session.journal.pending()):
@@ -110,9 +110,9 @@ def _may_be_undone(session: RunSession) -> Callable[[PendingUndo], bool]:
 
 
 def confirm_lock(session: RunSession) -> str:
-    """Ask at the end whether the run was alone on the cluster. Returns why that is not proven, or "".
+    """Check at the end whether the run was alone on the cluster. Returns why that is not proven, or "".
 
-    The reason is recorded for every judgement of the recording.
+    The reason is recorded, so that every judgement of the recording includes it.
     """
     try:
         if not session.lock.renew():

@@ -77,7 +77,7 @@ class NodeAddress(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rena
 class NodeSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="camel"):
     """One machine with its kubelet. ``address`` and ``kubelet_port`` as its Node object reports them.
 
-    Servers listen on ``address`` if it is one of loopback, sshd on ``ssh_port``, 0 for any free one.
+    Servers listen on ``address`` if it is a loopback address. sshd listens on ``ssh_port``; 0 means any free port.
     ``provider_id``, ``annotations``, ``node_info`` and ``more_addresses`` are those of the Node object, as they differ
     between distributions; ``node_info`` replaces values such as osImage and kubeletVersion.
 
@@ -190,7 +190,7 @@ class LabSpec(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, rename="
 
     @property
     def git_version(self) -> str:
-        """What the components report as their version."""
+        """The version that the components report."""
         return versions.git_version(self.kubernetes)
 
     def has_feature(self, feature: str) -> bool:

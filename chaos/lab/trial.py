@@ -1,4 +1,4 @@
-"""What a lab would reject of a workload, found without starting one."""
+"""Finds the problems for which a lab would reject a workload, without starting a lab."""
 
 from __future__ import annotations
 

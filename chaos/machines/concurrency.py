@@ -1,4 +1,4 @@
-"""One operation on many nodes: begun simultaneously, or only run concurrently."""
+"""Runs an operation on many nodes: started simultaneously, or merely concurrently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_simultaneously(
     meanwhile: Callable[[Sequence[Future[R]]], None] | None = None,
     threads: Threads = SYSTEM_THREADS,
 ) -> list[R]:
-    """``do`` of each item in a thread each, begun once all threads are ready; results in the order of ``items``.
+    """Call ``do`` for each item in its own thread, once all threads are ready. Results are in the order of ``items``.
 
     ``meanwhile`` is called in the calling thread. After all have ended, raises what the first in order raised.
     """
@@ -39,7 +39,7 @@ def run_simultaneously(
 
 
 def run_concurrently(items: Sequence[T], do: Callable[[T], R], clock: Clock) -> list[R]:
-    """As :func:`run_simultaneously`, without a common start; ``do`` may sleep on ``clock``, whose time continues."""
+    """Like :func:`run_simultaneously`, without a common start; ``do`` may sleep on ``clock``, whose time continues."""
     if len(items) == 1:
         return [do(items[0])]
     with clock.threads.pool(min(len(items), MAX_THREADS)) as pool:
@@ -52,7 +52,7 @@ def run_concurrently(items: Sequence[T], do: Callable[[T], R], clock: Clock) -> 
 
 
 def await_briefly(futures: Sequence[Future[R]], clock: Clock, seconds: float) -> None:
-    """Wait for the futures, at most ``seconds``: of cluster time where it waits for this process, else of wall time."""
+    """Wait for the futures, at most ``seconds``: in cluster time if it waits for this process, else in wall time."""
     wait = clock.threads.wait
     if not clock.settle():
         wait(futures, seconds)

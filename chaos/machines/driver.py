@@ -35,7 +35,7 @@ class SharedObjects:
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """The object of ``key``, made when first needed."""
+        """The object with this key, which is created when first needed."""
         with self._lock:
             if key not in self._objects:
                 self._objects[key] = make()
@@ -45,7 +45,7 @@ class SharedObjects:
 
 @dataclass(frozen=True, slots=True)
 class HostContext:
-    """Everything that a driver gets to know of one host.
+    """Everything that a driver knows about one host.
 
     ``key`` is the host's key in the inventory. ``find_address`` returns an address of the Node object, for a host
     without one in the inventory, ``find_provider_id`` its ``spec.providerID``, "" without one. A transport passes what
@@ -67,7 +67,7 @@ class HostContext:
 
     @property
     def host(self) -> Host:
-        """The host's entry in the inventory, with its defaults; an empty one where the inventory has none."""
+        """The host's entry in the inventory, with its defaults; an empty entry if the inventory has none."""
         return self.inventory.host(self.key)
 
     @property
@@ -107,7 +107,7 @@ class TransportDriver(ABC):
             ) from error
 
     def jump_hosts(self, host: HostContext) -> Sequence[HostSettings]:  # noqa: ARG002 - for drivers that have some
-        """Hosts that the connection passes through: none of them may become a target."""
+        """The hosts that the connection passes through: none of them may become a target."""
         return ()
 
     def known_keys(self, host: HostContext) -> frozenset[str]:  # noqa: ARG002 - for drivers that have some
@@ -115,7 +115,7 @@ class TransportDriver(ABC):
         return frozenset()
 
     def local_problems(self, host: HostContext) -> Sequence[NodefallError] | None:  # noqa: ARG002 - as above
-        """What on this machine keeps it from the host, found without a connection; None where that is not asked."""
+        """Local problems that keep this machine from the host, found without a connection; None if unchecked."""
         return None
 
     def sudo_user(self, host: HostContext) -> str:  # noqa: ARG002 - for drivers that need sudo
@@ -138,14 +138,14 @@ class PowerDriver:
 
 
 def transport_of(host: HostContext) -> TransportDriver:
-    """The driver of the host's transport."""
+    """The transport driver of the host."""
     name = host.host.transport or host.inventory.defaults.transport or DEFAULT_TRANSPORT
     driver: TransportDriver = transport_drivers()[name]
     return driver
 
 
 def machine_addresses_of(host: HostContext) -> MachineAddresses | None:
-    """The host's power control, if its machine may have another address after a start; None also if it fails."""
+    """The host's power control if its machine may have a new address after a start; None if not, or if it fails."""
     settings = host.host.power
     if settings is None or not power_drivers()[settings.kind].moves:
         return None
@@ -165,7 +165,7 @@ def power_control_of(host: HostContext) -> PowerControl | None:
 
 
 def run_power_command(power: PowerControl, command: PowerCommand) -> None:
-    """Carry out one command. Raises Refused where the power control cannot, NodefallError where that failed."""
+    """Carry out one command. Raises Refused if the power control does not support it, NodefallError if it fails."""
     if command.verb is PowerVerb.ON:
         power.on()
     elif command.verb is PowerVerb.OFF:

@@ -29,7 +29,7 @@ _MAX_OUTPUT = 300  # characters of a program's output that errors quote
 
 @dataclass(frozen=True, slots=True)
 class SecretContext:
-    """Where references to secrets are resolved: the environment, the home of ``~``, the directory of the inventory."""
+    """The context of secret references: the environment, the home directory (``~``), the directory of the inventory."""
 
     environ: Mapping[str, str]
     home: Path
@@ -84,7 +84,7 @@ def refuse_unsafe_key(path: Path) -> None:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """In the block, Refused instead of BadInput."""
+    """Turn BadInput into Refused inside the block."""
     try:
         yield
     except BadInput as error:
@@ -106,7 +106,7 @@ def _from_file(path: Path) -> str:
 
 
 def _from_command(argv: list[str]) -> str:
-    """Output of a program, run without a shell. Messages have neither its output nor its arguments."""
+    """The output of a program, run without a shell. Messages contain neither its output nor its arguments."""
     with _refused():
         refuse_untrusted_command(argv)
     try:
@@ -127,7 +127,7 @@ def _why(error: Exception) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
         return f"it did not end in {error.timeout:g} s"
     if isinstance(error, UnicodeDecodeError):
-        return "it printed what is not UTF-8 text"
+        return "its output is not UTF-8 text"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
@@ -142,7 +142,7 @@ class ProgramResult:
 
     @property
     def output(self) -> str:
-        """End of stderr, else of stdout, else the exit code; for errors."""
+        """The end of stderr, of stdout, or the exit code, whichever exists first; for error messages."""
         text = self.stderr.strip() or self.stdout.strip()
         for secret in self.secrets:
             text = text.replace(secret, "***")

@@ -71,7 +71,7 @@ class HostObserver:
         return len(self._nodes_read) == len(self._nodes)
 
     def offsets(self) -> dict[str, ClockOffset]:
-        """How far the clocks of the hosts are ahead, where that is known."""
+        """How far the clock of each host is ahead, if known."""
         offsets = {f"host {node}": bounds.offset() for node, bounds in self._offset_bounds.items()}
         return {source: offset for source, offset in offsets.items() if offset}
 
@@ -133,7 +133,7 @@ class HostObserver:
         return True
 
     def _facts_of(self, node: str) -> Iterator[str]:
-        """Those that the operating system of the host has."""
+        """The facts that exist on the operating system of the host."""
         return (fact for fact in self._facts if self._hosts.has_fact(node, fact))
 
     def _read_extras(self, node: str, sink: Sink) -> None:
@@ -153,13 +153,13 @@ class HostObserver:
             self._close_window(source, node, sink)
 
     def _read_journal(self, node: str) -> dict[str, Any]:
-        """The lines logged since the last sample, however long ago that was."""
+        """Record the lines logged since the last sample, however long ago that was."""
         cursor, now = self._journal_cursors[node], self._clock.now()
         value = self._hosts.read(node, JOURNAL, {SECONDS_SINCE_READ: cursor.seconds_to_read(now)})
         return {"lines": cursor.new_lines(value["lines"], now)}
 
     def _read_time(self, node: str) -> float:
-        """The host's time; its offset is measured."""
+        """Read the host's time and measure its offset."""
         before = self._time_read_at[node] = self._clock.now()
         value = float(self._hosts.read(node, TIME))
         self._offset_bounds[node].add(value - self._clock.now(), value - before)

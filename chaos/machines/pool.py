@@ -1,4 +1,4 @@
-"""Host pool: sessions, power controls and current facts of the machines behind the nodes."""
+"""The host pool: sessions, power controls and current facts of the machines behind the nodes."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class WindowsFacts:
 
 
 class Hosts:
-    """Thread-safe. ``open_session`` and ``open_power`` are called once per node, when first needed.
+    """The hosts of a run. Thread-safe. ``open_session`` and ``open_power`` are called once per node, when first needed.
 
-    ``pins`` are what ``open_session`` compares the host keys with. ``windows`` says which hosts run Windows.
+    ``pins`` are the host keys that ``open_session`` expects. ``windows`` says which hosts run Windows.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Hosts:
         }
 
     def limited_to(self, permissions: Sequence[Permission]) -> AbstractContextManager[None]:
-        """In the block, a command to the API server beyond ``permissions`` is Refused."""
+        """Inside the block, refuse commands to the API server that exceed ``permissions``."""
         return self._kube.limited_to(permissions)
 
     def session(self, node: str) -> Session:
@@ -105,7 +105,7 @@ class Hosts:
             return self._powers[node]
 
     def read(self, node: str, fact: str, given: Mapping[str, Any] = _NO_INPUTS) -> Any:
-        """The current value of a fact; ``given`` are inputs that only the caller has. Raises NodefallError."""
+        """Read the current value of a fact; ``given`` are inputs that only the caller has. Raises NodefallError."""
         if read := self._pseudo_facts.get(fact):
             return read(node)
         if fact == PseudoFact.BOOT_POSTED:
@@ -135,7 +135,7 @@ class Hosts:
             raise UnknownFact(": ".join([f"{fact} of {node}", str(error), *detail])) from error
 
     def system_of(self, node: str) -> str:
-        """Operating system of the node's host, by the inventory."""
+        """The operating system of the node's host, from the inventory."""
         return "windows" if self._windows.is_windows(node) else "linux"
 
     def crash_tool(self, node: str) -> str:
@@ -152,13 +152,13 @@ class Hosts:
         return FactRef.parse(fact).name in self._facts_of(node)
 
     def _cached_fact(self, node: str, fact: str) -> Any:
-        """A fact that other facts need, at its first reading."""
+        """A fact that other facts need, read once and then cached."""
         if (node, fact) not in self._fact_cache:
             self._fact_cache[node, fact] = self.read(node, fact)
         return self._fact_cache[node, fact]
 
     def invalidate(self, node: str) -> None:
-        """Drop the cached inputs of other facts: after a fault, units and connections may differ."""
+        """Drop the cached input facts: units and connections may differ after a fault."""
         for key in [key for key in list(self._fact_cache) if key[0] == node]:
             self._fact_cache.pop(key, None)
 
@@ -217,7 +217,7 @@ class Hosts:
         self._pins.of(node).expect(key)
 
     def restart_policy(self, node: str) -> str:
-        """The policy with which the machine restarts by itself, or ""."""
+        """The machine's automatic restart policy, or "" if it has none."""
         power = self.power(node)
         return power.restart_policy() if isinstance(power, RestartPolicyControl) else ""
 
@@ -270,7 +270,7 @@ class Hosts:
         return key
 
     def _client_address(self, node: str) -> str:
-        """Where the host sees the session come from, "" where only a program there can see it. Raises NodefallError."""
+        """The client address that the host sees, "" if only a program there can read it. Raises NodefallError."""
         session = self.session(node)
         text = session.client_address() if isinstance(session, ServiceSession) else ""
         try:

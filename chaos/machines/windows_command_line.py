@@ -39,7 +39,7 @@ class CommandLine:
 
 
 def quote_argument(argument: str) -> str:
-    """``argument`` as the C runtime reads it back: backslashes are special only before a quotation mark."""
+    """Quote ``argument`` for the C runtime: backslashes are special only before a quotation mark."""
     if not _NEEDS_QUOTES.search(argument):
         return argument
     escaped = _BACKSLASHES.sub(lambda m: m[1] * 2 + ('\\"' if m[2] else ""), argument)
@@ -70,9 +70,9 @@ def shell_command_line(argv: Sequence[str], shell: WindowsShell) -> str:
 
 
 def _for_cmd(line: CommandLine, argv: Sequence[str]) -> str:
-    """With a caret before all that is special, quotation marks included: so cmd.exe takes none of them for its own.
+    """Quote for cmd.exe: a caret before every special character, including quotation marks.
 
-    The program is quoted for real if need be: cmd.exe finds its end only so.
+    The program itself is quoted if necessary, because cmd.exe cannot find its end otherwise.
     """
     if any("\n" in argument for argument in argv):
         raise Refused(f"{argv[0]} cannot be started: cmd.exe takes no line breaks", hint="pass such text on stdin")
@@ -83,9 +83,9 @@ def _for_cmd(line: CommandLine, argv: Sequence[str]) -> str:
 
 
 def _for_powershell(line: CommandLine, program: str) -> str:
-    """By .NET, as Windows PowerShell 5.1 passes arguments with quotation marks wrongly, and later versions otherwise.
+    """Start the program through .NET: PowerShell versions differ in how they pass arguments with quotation marks.
 
-    In base64, so that neither sshd nor PowerShell has anything to quote.
+    The script is in base64, so that neither sshd nor PowerShell has to quote anything.
     """
     text = (
         f"$i=New-Object Diagnostics.ProcessStartInfo({_text(program)},{_text(line.arguments)});"

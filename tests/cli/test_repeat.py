@@ -75,10 +75,10 @@ ENDS: list[tuple[str, list[End], int, int, str]] = [
     ("SIGTERM between runs", [VIOLATED, TerminationSignal()], 2, 143, "interrupted"),
     (
         "Ctrl-C",
-        [HELD, result_of(exit_code=130, headline="interrupted by SIGINT before every question was answered")],
+        [HELD, result_of(exit_code=130, headline="interrupted by SIGINT before every verdict was decided")],
         2,
         130,
-        "interrupted by SIGINT before every question was answered",
+        "interrupted by SIGINT before every verdict was decided",
     ),
     ("an abort in the last run", [HELD, HELD, HELD, HELD, ABORTED], 5, 2, ""),
 ]

@@ -44,7 +44,7 @@ def test_both_outputs_are_whole(size: int) -> None:
     ("argv", "why"),
     [
         (["yes", "hunter2hunter2"], "it printed more than 64 KiB"),
-        (["printf", "\\377"], "it printed what is not UTF-8 text"),
+        (["printf", "\\377"], "its output is not UTF-8 text"),
         (["/no/such"], "No such file or directory"),
     ],
 )

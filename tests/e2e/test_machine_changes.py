@@ -22,7 +22,7 @@ CORDON = {"name": "cordon", "action": "cordon", "target": "victim"}
 REBOOT = {"name": "power-off", "action": "poweroff", "target": "victim", "after": "cordon + 40s"}
 
 
-CHANGED_HANDS = "has changed hands: it presents the host key ssh-ed25519 SHA256:"
+CHANGED_HANDS = "now leads to a different machine: it presents the host key ssh-ed25519 SHA256:"
 # What the machines have in common, and by what another one is recognized.
 SHARED: list[tuple[list[str], str]] = [
     ([], CHANGED_HANDS),

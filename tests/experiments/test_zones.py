@@ -94,7 +94,8 @@ def test_a_partition_from_other_peers_is_proven_by_pings(tmp_path: Path, given: 
 
 @pytest.mark.parametrize("action", [*sorted(EFFECTS), "partition"])
 @pytest.mark.parametrize(
-    ("zones", "why"), [([], "worker-1 has no label topology.kubernetes.io/zone"), (["a"], "no node has another label")]
+    ("zones", "why"),
+    [([], "worker-1 has no label topology.kubernetes.io/zone"), (["a"], "every node has the same label")],
 )
 def test_without_other_zones_nothing_is_sent(tmp_path: Path, action: str, zones: list[str], why: str) -> None:
     with pytest.raises(Refused, match=why) as refused:

@@ -13,7 +13,7 @@ LABS: dict[str, dict[str, Any]] = {"swap-off": {"swap": "2Gi", "failSwapOn": Fal
 # Actions that a lab refuses, and a part of the reason.
 # The lab's hosts share one clock.
 REFUSED_BY_LAB = {
-    "cancel-shutdown-in-flight": "has systemd 252, which answers 0 and still goes down",
+    "cancel-shutdown-in-flight": "has systemd 252, which exits with 0 but still shuts down",
     "clock-skew": "the fact clock-skew is not known",
     "etcd-leader-kill": "there is no /etc/kubernetes/manifests/etcd.yaml",
 }

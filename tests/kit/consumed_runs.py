@@ -28,7 +28,7 @@ ENDINGS = {
     "held": ("3 of 3 held", Exit.HELD, Status.HELD),
     "violated": ("1 of 3 violated", Exit.VIOLATED, Status.VIOLATED),
     "inconclusive": ("1 of 3 inconclusive", Exit.INCONCLUSIVE, Status.INCONCLUSIVE),
-    "interrupted": ("interrupted by SIGINT before every question was answered", Exit.SIGINT, Status.INCONCLUSIVE),
+    "interrupted": ("interrupted by SIGINT before every verdict was decided", Exit.SIGINT, Status.INCONCLUSIVE),
     "aborted": ("aborted: a step could not be sent", Exit.INCONCLUSIVE, Status.INCONCLUSIVE),
     "refused": ("refused: it requires more", Exit.REFUSED, Status.INCONCLUSIVE),
     "undo pending": ("1 of 3 violated", Exit.UNDO_PENDING, Status.VIOLATED),

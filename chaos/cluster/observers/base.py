@@ -1,4 +1,4 @@
-"""What observers share: their threads, whose crash is logged and becomes a blind window; blind windows; backoff."""
+"""Shared parts of observers: threads, whose crash is logged and becomes a blind window; blind windows; backoff."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class ApiHealth(ThreadedObserver):
         return self._reason
 
     def offsets(self) -> dict[str, ClockOffset]:
-        """How far the server's clock is ahead, once that is known."""
+        """The offset of the server's clock, once it is known."""
         offset = self._bounds.offset()
         return {"the API server": offset} if offset else {}
 

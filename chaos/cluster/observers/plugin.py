@@ -36,7 +36,7 @@ class FactReader(Protocol):
 
 
 class ServerHealth(Protocol):
-    """How the API server is."""
+    """Observer of the API server's health."""
 
     @property
     def reason(self) -> str:
@@ -117,7 +117,7 @@ class OffsetSource(Protocol):
     """An observer that measures clocks."""
 
     def offsets(self) -> Mapping[str, ClockOffset]:
-        """How far clocks are ahead of the run's, by the name of the source."""
+        """The offsets of clocks from the run's clock, by the name of the source."""
 
 
 @runtime_checkable

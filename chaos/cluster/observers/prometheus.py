@@ -47,7 +47,7 @@ class PrometheusObserver(ThreadedObserver):
         super().start(sink)
 
     def offsets(self) -> dict[str, ClockOffset]:
-        """How far the server's clock is ahead, once that is known."""
+        """The offset of the server's clock, once it is known."""
         return (
             {"Prometheus": ClockOffset(round(self.offset, 3), round(self._offset_error, 3))} if self._has_synced else {}
         )
@@ -115,7 +115,7 @@ def prometheus_settings(inventory: Inventory) -> Prometheus:
 
 
 def freshness_queries(given: str, queries: Sequence[str]) -> list[str]:
-    """What is asked for the time of the newest sample, until one has an answer.
+    """Queries for the time of the newest sample; they are tried until one has an answer.
 
     ``given``: that of the inventory; otherwise ``up``, and where nothing is scraped the metrics in ``queries``.
     """

@@ -166,9 +166,9 @@ class PrometheusClient:
 
 
 class _Asking:
-    """The session that prometheus-api-client is given: it sends one query as the client here does.
+    """The session passed to prometheus-api-client: it sends one query with this module's client.
 
-    ``body``: of the answer.
+    ``body``: the body of the answer.
     """
 
     verify, cert = True, None  # the client here has its own
@@ -181,7 +181,7 @@ class _Asking:
         """Retries are not wanted."""
 
     def close(self) -> None:
-        """It is the other client's."""
+        """Does nothing: the other client owns the connections."""
 
     def request(self, *, url: str, params: Mapping[str, str], **_: object) -> Any:
         """Raises PrometheusUnavailable, QueryRefused."""

@@ -1,1 +1,1 @@
-"""Planning: experiment, inventory, snapshot of the cluster and a seed in, plan out. Pure."""
+"""Planning: makes a plan from an experiment, an inventory, a cluster snapshot and a seed. Pure."""

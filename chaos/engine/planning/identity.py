@@ -1,4 +1,4 @@
-"""Identity of nodes and hosts as planning knows it, and the checks that a plan and its undo repeat."""
+"""Identities of nodes and hosts at planning time, and the checks that a plan and its undo repeat."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def host_identity(facts: Mapping[str, Any]) -> HostIdentity:
 def identity_preconditions(facts: Mapping[str, Any], commands: Iterable[Command], undo: Undo) -> tuple[FactCheck, ...]:
     """Checks before a step: of the host if a command goes there, of the power control if the step or its undo use it.
 
-    Each is about a value that is the same after a boot, so that another value is another machine.
+    Each check is about a value that does not change with a boot, so a different value means a different machine.
 
-    A host is not checked for its undo: the machine may be off when the step begins.
+    A host is not checked before its undo, because the machine may be off when the step begins.
     """
     commands = tuple(commands)
     all_commands = (*commands, *(step.command for step in undo.steps))

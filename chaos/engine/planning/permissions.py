@@ -73,7 +73,7 @@ def refuse_unreviewed(plan: Plan, permissions: Sequence[Permission]) -> None:
             raise Refused(f"step {step.label}: {error}") from error
         for each in required:
             if not any(permission.covers(each) for permission in permissions):
-                raise Refused(f"step {step.label} would {each}, which nodefall does not need for it by its declaration")
+                raise Refused(f"step {step.label} would {each}, which its declared permissions do not include")
             if own and each.namespace not in ("", own):
                 raise Refused(f"step {step.label} would {each}, but it is about namespace {own}")
 
@@ -99,7 +99,7 @@ def uses_controller_manager(experiment: Experiment) -> bool:
 
 
 def _helper_permissions(namespaces: Iterable[str]) -> Iterator[Permission]:
-    """To make helper pods, and to run programs in them.
+    """Permissions to create helper pods and to run programs in them.
 
     A WebSocket is opened with GET; since 1.35 that needs create as well (AuthorizePodWebsocketUpgradeCreatePermission).
     """
@@ -117,7 +117,7 @@ def _proxy_permission(service: ServiceReference) -> Permission:
 
 
 def _observer_permissions(allow_node_proxy: bool) -> Iterator[Permission]:
-    """Permissions of the observers: what every run watches, and what it reads from the ports of the kubelets."""
+    """Permissions for the observers: the objects that every run watches, and its reads from kubelet ports."""
     for resource in RESOURCES.values():
         to_list = permission_for_request("GET", resource.path)
         for verb in ("list", "watch"):

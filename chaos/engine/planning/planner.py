@@ -23,7 +23,7 @@ from chaos.engine.planning.targets import existing_pods
 
 
 def least_delay(method: Sequence[Step], first: str, second: str) -> float:
-    """Seconds that pass at least between the begins of two steps, by what their ``after`` says; 0 if it says nothing.
+    """The least number of seconds between the starts of two steps, from their ``after``; 0 if ``after`` sets none.
 
     ``first`` comes before ``second`` in the method.
     """
@@ -97,7 +97,7 @@ def make_plan(experiment: Experiment, inputs: PlanInputs) -> Plan:
 
 
 def boot_identity_of(facts: Mapping[str, Any]) -> str:
-    """The identity of a boot: boot ID and start of PID 1 (containers share a boot ID)."""
+    """The identity of a boot: the boot ID and the start time of PID 1, because containers share a boot ID."""
     return f"{facts.get('boot-id')} {facts.get('pid1-start')}"
 
 
@@ -167,7 +167,7 @@ def plan_step(experiment: Experiment, step: Step, node: str, inputs: PlanInputs)
     try:  # by the types that an undo from a journal is checked with
         program = action.program(action.decode_state(encoded))
     except msgspec.ValidationError as error:
-        message = f"step {step.name}: what its undo needs is not valid: {error}"
+        message = f"step {step.name}: its undo has invalid inputs: {error}"
         raise Unsupported(message, hint="correct its parameters") from error
     identity = identity_preconditions(target.facts, program.commands, program.undo)
     return PlannedStep(
@@ -187,11 +187,11 @@ def plan_step(experiment: Experiment, step: Step, node: str, inputs: PlanInputs)
 
 MAX_AGE_SECONDS = 15 * 60.0
 _MAX_CLOCK_SKEW_SECONDS = 60.0
-_HINT = "make a new plan with nodefall plan, and read it"
+_HINT = "make a new plan with nodefall plan, and review it"
 
 
 def check_age(plan: Plan, now: float) -> None:
-    """Raises Refused for a plan that is too old, or that a clock ahead of ours has made."""
+    """Raises Refused for a plan that is too old, or whose time is in the future."""
     age = now - plan.created
     if not -_MAX_CLOCK_SKEW_SECONDS <= age <= MAX_AGE_SECONDS:
         when = f"{age / 60:.0f} min old" if age > 0 else "from the future"
@@ -232,7 +232,7 @@ def _describe_changes(saved: Plan, fresh: Plan) -> Iterator[str]:
 
 
 def _check_name(overridden: str) -> str:
-    """Name of the preflight check in ``NAME: REASON``."""
+    """The name of the preflight check in ``NAME: REASON``."""
     return overridden.partition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""Which nodes a run may take: its targets, the limits of the inventory, and the nodes of the workload."""
+"""Selection of nodes: the targets of a run, the inventory's limits, and the nodes of the workload."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def _with_system(name: str, spec: TargetSpec, experiment: Experiment) -> TargetS
 def select_nodes(
     specs: Mapping[str, TargetSpec], view: ClusterView, inventory: Inventory, seed: int, own_node: str = ""
 ) -> dict[str, tuple[str, ...]]:
-    """Nodes by name of the target; no node belongs to two targets.
+    """Select the nodes of each target, by the target's name; no node belongs to two targets.
 
-    ``own_node``: that nodefall runs on, as a pod. It is only selected by its name, which preflight then refuses.
+    ``own_node``: the node on which nodefall runs as a pod. Only its name selects it, and preflight then refuses it.
     Raises Refused if a target matches too few nodes or names a protected one, and if all targets together exceed
     ``limits.maxNodes`` or leave fewer Ready workers than ``limits.minReadyNodes``.
     """
@@ -75,7 +75,7 @@ def _sample(rng: random.Random, spec: TargetSpec, candidates: list[str], count: 
 
 
 def existing_pods(spec: TargetSpec, node: str, view: ClusterView) -> tuple[str, ...]:
-    """The pods, as namespace/name, that a target asks for and that run on the node already, sorted."""
+    """The pods (namespace/name, sorted) that a target asks for and that already run on the node."""
     if spec.runs is None or spec.runs.is_own:
         return ()
     return tuple(sorted(full_name(pod.metadata) for pod in view.pods_on(node) if spec.runs.matches(pod, "")))
@@ -95,7 +95,7 @@ def candidates(spec: TargetSpec, view: ClusterView, inventory: Inventory, own_no
 def _candidates(name: str, spec: TargetSpec, view: ClusterView, inventory: Inventory, used: set[str]) -> list[str]:
     if unknown := sorted(set(spec.except_) - view.nodes.keys()):
         raise Refused(
-            f"target {name} has except: {', '.join(unknown)}, which the cluster does not have",
+            f"target {name}: except names {', '.join(unknown)}, which the cluster does not have",
             hint="correct the name, or remove it",
         )
     for node in spec.nodes or ():
@@ -132,7 +132,7 @@ def _can_run(node: Node, spec: TargetSpec, pods: TargetPods, view: ClusterView) 
 
 
 def is_protected(node: Node, view: ClusterView, inventory: Inventory) -> bool:
-    """Whether the inventory forbids to act on a node."""
+    """Whether the inventory protects a node."""
     protected = inventory.protected
     return view.role(node.metadata.name) in protected.roles or node.metadata.name in protected.nodes
 
@@ -193,7 +193,7 @@ def _check_limits(nodes: list[str], view: ClusterView, inventory: Inventory) -> 
 def check_ready_nodes(down: Iterable[str], view: ClusterView, limits: Limits) -> None:
     """Raises Refused if fewer Ready workers than ``limits.minReadyNodes``, or no Ready node, remain without ``down``.
 
-    A control plane is no spare worker: few pods may run there. In a cluster without workers all nodes count.
+    Control planes do not count as workers, because few pods may run there. Without any workers, all nodes count.
     """
     down = set(down)
     has_workers = any(view.role(name) == "worker" for name in view.nodes)
@@ -217,8 +217,8 @@ def select_workload_nodes(
 ) -> tuple[str, ...]:
     """Names of the nodes that the workload is confined to, sorted; () for no restriction.
 
-    They are the nodes of the targets that ask for it; if those are few, some of the other targets, then of the rest.
-    There is no restriction if no target asks for it, or if no more nodes take such pods anyway.
+    They are the nodes of the targets that ask for it; if these are too few, nodes of other targets and then others.
+    There is no restriction if no target asks for it, or if no other nodes accept such pods anyway.
     """
     targets = sorted({node for nodes in selected.values() for node in nodes})
     own = {name for name, spec in specs.items() if spec.runs and spec.runs.is_own}

@@ -48,12 +48,12 @@ class Diagnosis:
 
 
 class Check(ABC):
-    """A condition that is checked before a fault. Pure: a check reads collected data and sends nothing.
+    """A condition that must hold before a fault. Pure: a check reads collected data and sends nothing.
 
-    :func:`check` and :func:`host_check` make one of a function; a subclass is another way. ``facts`` are read on each
-    host for the check, which sees only the hosts with one of ``systems``. ``--anyway`` does not override a refusal of
-    a check that ``is_final``. A check that ``is_compatibility_check`` decides whether an experiment suits the cluster:
-    bundled experiments that do not suit it only get a note.
+    :func:`check` and :func:`host_check` make a check from a function; it can also be a subclass. ``facts`` are read on
+    each host for the check, which sees only the hosts with one of ``systems``. ``--anyway`` does not override a refusal
+    of a check that ``is_final``. A check that ``is_compatibility_check`` decides whether an experiment suits the
+    cluster: bundled experiments that do not suit it only get a note.
     """
 
     name: str
@@ -69,12 +69,12 @@ class Check(ABC):
 
 
 def ok(message: str, host: str = "") -> Diagnosis:
-    """In order."""
+    """A successful check."""
     return Diagnosis(Severity.OK, message, host=host)
 
 
 def note(message: str, hint: str = "", host: str = "", needs: frozenset[Need] = frozenset()) -> Diagnosis:
-    """Worth knowing."""
+    """A fact worth knowing."""
     return Diagnosis(Severity.NOTE, message, hint, host, needs)
 
 
@@ -106,7 +106,7 @@ def list_error_notes(observations: ClusterObservations, *paths: str) -> Iterator
 
 
 class CheckOptions(TypedDict, total=False):
-    """Attributes that a declared :class:`Check` may have."""
+    """The optional attributes of a :class:`Check` made from a function."""
 
     facts: tuple[str, ...]
     systems: frozenset[str]
@@ -118,7 +118,7 @@ _Run = Callable[[ClusterObservations], Iterator[Diagnosis]]
 
 
 class _DeclaredCheck(Check):
-    """A check that is a function."""
+    """A check made from a function."""
 
     def __init__(self, name: str, summary: str, run: _Run, options: CheckOptions) -> None:
         self.name, self.summary, self._run = name, summary, run
@@ -129,14 +129,14 @@ class _DeclaredCheck(Check):
 
 
 def check(name: str, summary: str, **options: Unpack[CheckOptions]) -> Callable[[_Run], Check]:
-    """Make a check of the function below, which becomes :meth:`Check.run`."""
+    """Decorator: make a check from a function, which becomes :meth:`Check.run`."""
     return lambda run: _DeclaredCheck(name, summary, run, options)
 
 
 def host_check(
     name: str, summary: str, **options: Unpack[CheckOptions]
 ) -> Callable[[Callable[[HostObservations], Diagnosis | None]], Check]:
-    """Make a check of the function below, which diagnoses one reachable host; None if there is nothing to say."""
+    """Decorator: make a check from a function that diagnoses one reachable host, or returns None."""
 
     def declare(diagnose: Callable[[HostObservations], Diagnosis | None]) -> Check:
         def run(observations: ClusterObservations) -> Iterator[Diagnosis]:

@@ -1,4 +1,4 @@
-"""Needs of an experiment, derived from its steps, assertions and bounds."""
+"""Collects the data for preflight, and derives an experiment's needs from its steps, assertions and bounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GRACE = "shutdownGracePeriod"
 
 
 def experiment_needs(experiment: Experiment) -> frozenset[Need]:
-    """Needs of all steps and assertions together."""
+    """The needs of all steps and assertions of an experiment."""
     return frozenset(_needs(experiment))
 
 
@@ -96,7 +96,7 @@ class PreflightCase:
 
 @dataclass(frozen=True, slots=True)
 class PreflightData:
-    """``drafts`` are the inputs of plans, by experiment."""
+    """The collected data. ``drafts`` are the planner's inputs, by experiment."""
 
     observations: ClusterObservations
     drafts: Mapping[str, PlanInputs] = field(default_factory=dict)
@@ -110,7 +110,7 @@ def collect(
     same_run: bool = False,
     on_host_inspected: Callable[[str], object] = lambda _: None,
 ) -> PreflightData:
-    """Read the cluster, and all hosts concurrently. No side effects.
+    """Read the cluster, and all hosts concurrently, without side effects.
 
     ``same_run``: the nodes are the targets of one run. ``on_host_inspected`` is called with the name of each host.
     """
@@ -144,7 +144,7 @@ def collect(
 
 
 def _connection_risks(connection: ClusterConnection) -> tuple[str, ...]:
-    """What weakens the connections to the API server and Prometheus."""
+    """Weaknesses of the connections to the API server and Prometheus."""
     prometheus = connection.inventory.prometheus
     return (*connection.kube.risks, *(prometheus.risks if prometheus else ()))
 
@@ -156,7 +156,7 @@ def _address(view: ClusterView, node: str) -> str:
 
 
 def _required_facts(cases: Sequence[PreflightCase], view: ClusterView) -> dict[str, frozenset[str] | None]:
-    """The facts to read, by node; None for a host that no experiment uses."""
+    """The facts to read from each node; None for a host that no experiment uses."""
     checked = frozenset(fact for check in CHECKS.values() for fact in check.facts)
     required: dict[str, frozenset[str] | None] = {}
     for case in cases:

@@ -77,7 +77,7 @@ def _finding(check: Check, diagnosis: Diagnosis, experiments: Sequence[Experimen
 
 
 def overall_exit(findings: Iterable[Finding], experiments: Sequence[ExperimentNeeds]) -> Exit:
-    """HELD: no refusal. REFUSED: every experiment is refused on all of its nodes. Otherwise INCONCLUSIVE."""
+    """The exit code: HELD without refusals, REFUSED if all experiments are refused on all nodes, else INCONCLUSIVE."""
     refusals = [f for f in findings if f.severity is Severity.REFUSAL and f.experiments]
     if not refusals:
         return Exit.HELD
@@ -102,7 +102,7 @@ def warnings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def refuse(findings: Iterable[Finding], *, anyway: bool) -> tuple[str, ...]:
-    """Raises Refused for blocking findings; with ``anyway`` only for final ones, and describes the overridden ones.
+    """Raises Refused for blocking findings. With ``anyway`` only final ones block. Returns the overridden ones as text.
 
     Raises RequirementUnmet where the cluster lacks what the experiment requires.
     """

@@ -1,4 +1,4 @@
-"""Parts shared by actions that exhaust a resource: a transient unit of PID 1 with a time limit, and its bounds.
+"""Parts shared by actions that exhaust a resource: a transient unit with a time limit, and its bounds.
 
 The unit leaves half of the kubelet's own eviction threshold, so that the node is under pressure and keeps working.
 """
@@ -44,7 +44,7 @@ class FillerState(Struct, frozen=True):
 
 
 def require_own_kernel(target: Target) -> None:
-    """Raises Unsupported on a container, where other containers would lack the resource too."""
+    """Raises Unsupported on a container, because other containers would also lack the resource."""
     if target.require_fact("shared-kernel", "others must not be hit"):
         raise Unsupported(
             f"{target.node} is a container: the other containers of its machine would lack the resource too",
@@ -53,7 +53,7 @@ def require_own_kernel(target: Target) -> None:
 
 
 def remaining(target: Target, signal: str, capacity: int) -> int:
-    """Half of the kubelet's hard eviction threshold for ``signal``. Raises Unsupported where there is none."""
+    """Half of the kubelet's hard eviction threshold for ``signal``. Raises Unsupported if it has none."""
     thresholds = (target.facts.get("configz") or {}).get("evictionHard")
     if not thresholds:
         raise Unsupported(

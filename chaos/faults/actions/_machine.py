@@ -40,7 +40,7 @@ _Policy = Annotated[str, Meta(pattern=r"\A(?:no|always|unless-stopped|on-failure
 
 
 class MachineState(Struct, frozen=True):
-    """A machine before its power is taken; ``restart_policy`` and ``reporting_facts`` are to be restored."""
+    """A machine before its power is cut; the undo restores ``restart_policy`` and ``reporting_facts``."""
 
     can_read_power: bool
     restart_policy: _Policy
@@ -48,7 +48,7 @@ class MachineState(Struct, frozen=True):
 
 
 class RebootState(Struct, frozen=True):
-    """A machine before a reboot; ``reporting_facts`` are to be restored."""
+    """A machine before a reboot; the undo restores ``reporting_facts``."""
 
     can_read_power: bool
     reporting_facts: list[str]
@@ -70,13 +70,13 @@ def require_power_control(
 
 
 def refuse_unusable_power_control(target: Target) -> None:
-    """Raises Unsupported if the power control is there, but cannot be used: as with a wrong password."""
+    """Raises Unsupported if there is a power control that cannot be used, for example because of a wrong password."""
     if target.power_error:
         raise Unsupported(target.power_error, hint=target.power_hint)
 
 
 def require_reboot(target: Target) -> None:
-    """Raises Unsupported unless the machine boots again without a command of nodefall.
+    """Raises Unsupported unless the machine boots again by itself.
 
     A machine with its own kernel does. A container stops, and is started by its restart policy; where the policy is
     unknown, a power control must be able to power it on, and only the new boot proves the reboot.
@@ -104,7 +104,7 @@ def restore_rebooted(state: RebootState | MachineState) -> Undo:
 
 
 def can_read_power_state(target: Target) -> bool:
-    """Whether the target's power control can read if the machine is on."""
+    """Whether the target's power control can read the power state."""
     return bool(target.power) and PowerCapability.STATE in target.power_capabilities
 
 
@@ -114,17 +114,17 @@ def capture_power_state(target: Target) -> MachineState:
 
 
 def disable_auto_restart(machine: MachineState) -> tuple[Command, ...]:
-    """Sent before the fault: otherwise the machine, as a container with a restart policy, would start again."""
+    """The command before the fault that disables a restart policy, with which a container would start again."""
     return (PowerCommand(PowerVerb.RESTART_POLICY, "no"),) if _has_auto_restart(machine) else ()
 
 
 def power_on_again(machine: MachineState) -> Undo:
-    """Power on, then the previous restart policy; proven when the machine is up and its kubelet reports."""
+    """The undo: power on, then restore the restart policy; proven when the machine is up and its kubelet reports."""
     return Undo(power_on_steps(machine), is_up_checks(machine))
 
 
 def power_on_steps(machine: MachineState) -> tuple[UndoStep, ...]:
-    """Power on, then the previous restart policy."""
+    """The undo steps: power on, then restore the restart policy."""
     if not _has_auto_restart(machine):
         return (POWER_ON if machine.can_read_power else _POWER_ON_WITHOUT_STATE,)
     policy = UndoStep(
@@ -141,7 +141,7 @@ def is_up_checks(machine: MachineState) -> tuple[FactCheck, ...]:
 
 
 def kubelet_reporting_facts(target: Target) -> list[str]:
-    """Those of KUBELET_REPORTING_FACTS that hold before the fault, for :func:`kubelet_reporting_checks`.
+    """The KUBELET_REPORTING_FACTS that hold before the fault, for :func:`kubelet_reporting_checks`.
 
     A host without logind, as a stock node of kind, has no source for preparing-for-shutdown.
     """

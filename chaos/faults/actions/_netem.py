@@ -1,4 +1,4 @@
-"""Parts shared by actions that delay, drop or change packets: a queueing discipline of nodefall's own, and its undo.
+"""Parts shared by actions that delay, drop or change packets: nodefall's own queueing discipline, and its undo.
 
 Only the kernel's own default root, which has handle ``0:`` and returns when the root is deleted, is replaced. The
 kernel refuses to delete a root by another handle (tc-netem(8)).
@@ -56,7 +56,7 @@ _CONTAINER_KINDS = ("veth", "macvlan", "ipvlan")  # of an interface that is a co
 
 
 class NetemState(Struct, frozen=True):
-    """What tc is to load, the interface and its queueing disciplines before; the timer; the connection left out.
+    """The batch for tc, the interface and its previous queueing disciplines, the timer, and the exempt connection.
 
     ``first``: how the first filter for inbound packets is found, "" if there is none. ``kind``: the kernel's default,
     "" if nothing that is replaced follows it.
@@ -78,7 +78,7 @@ P = TypeVar("P", bound=NetemParams)
 
 @dataclass(frozen=True)
 class PacketEffect(Generic[P]):
-    """What is done to packets, and what proves it.
+    """The effect on packets, and its proof.
 
     ``qdisc`` makes the queueing discipline, as in tc(8), of the target, the parameters and the interface; it raises
     Unsupported. ``feature``: of the fact netem-support; ``measured_by``: name of the fact that proves the step;
@@ -93,7 +93,7 @@ class PacketEffect(Generic[P]):
     facts: tuple[str, ...] = ()
 
     def needs(self, params: P) -> Needs:
-        """What the action reads."""
+        """The facts and objects that the action reads."""
         recorded = _recorded(params)
         blocks = (BLACK_HOLES,) if params.from_ == OTHER_ZONES else ()
         return Needs(
@@ -103,7 +103,7 @@ class PacketEffect(Generic[P]):
         )
 
     def prepare(self, target: Target, params: P) -> NetemState:
-        """The state of the step. Raises Unsupported."""
+        """Capture the state of the step. Raises Unsupported."""
         ways = directions(_recorded(params))
         _require_features(target, self.feature, *(["ingress"] if "in" in ways else []))
         if target.require_fact("netem", "it starts from clean interfaces") is not False:
@@ -130,7 +130,7 @@ class PacketEffect(Generic[P]):
 def packet_action(
     effect: PacketEffect[P], *, name: str, summary: str, description: str, example: str
 ) -> Action[P, NetemState]:
-    """An action on packets of the host and its pods, except for nodefall's own connection."""
+    """Make an action on packets of the host and its pods, except for nodefall's own connection."""
     return Action(
         name=name,
         summary=summary,
@@ -148,7 +148,7 @@ def packet_action(
 
 
 def _program(state: NetemState) -> Program:
-    """Where the kernel's default was another one in between, undo makes its root again once it is the former.
+    """The commands and undo. If the kernel's default changed meanwhile, undo recreates the root once it is restored.
 
     Another root may have been set meanwhile; and a saved plan may be run from elsewhere. The device for inbound packets
     may be another step's, and the undo of this one would delete it.
@@ -176,14 +176,14 @@ def _recorded(params: NetemParams) -> dict[str, Any]:
 
 
 def _require_features(target: Target, *features: str) -> None:
-    """Raises Unsupported for one that kernel or tc of the host do not have."""
+    """Raises Unsupported for a feature that the host's kernel or tc lacks."""
     found = target.require_fact("netem-support", "packets are delayed, dropped and changed with tc")
     if lacking := [name for name in features if name not in found]:
         raise Unsupported(f"{target.node}: kernel or tc cannot do {', '.join(lacking)}", hint="choose another node")
 
 
 def _peers(target: Target, params: NetemParams) -> list[str]:
-    """Networks, the node's own addresses excluded. Raises Unsupported where none is known, or one is invalid."""
+    """The peers' networks, without the node's own addresses. Raises Unsupported if none is known, or one is invalid."""
     try:
         found = [str(network) for network in _networks(target, params) if _is_wanted(network.version, params.families)]
     except ValueError as error:
@@ -212,7 +212,7 @@ def _is_wanted(version: int, families: Sequence[str] | None) -> bool:
 
 
 def _interface(target: Target, peers: Iterable[str], routes_reference: str) -> str:
-    """The interface through which the peers are reached. Raises Unsupported where it is not one of the host's own."""
+    """The interface that leads to the peers. Raises Unsupported if it does not belong to the host itself."""
     routes = target.require_fact(routes_reference, "the interface to the peers must be known")
     found = sorted({routes[address] for address in addresses_within(routes, peers)})
     if len(found) != 1:
@@ -228,7 +228,7 @@ def _interface(target: Target, peers: Iterable[str], routes_reference: str) -> s
 
 
 def _default_qdiscs(target: Target, interface: str, *, is_inbound: bool) -> list[dict[str, Any]]:
-    """Those of the interface. Raises Unsupported if the kernel would not restore them by itself.
+    """The default queueing disciplines of the interface. Raises Unsupported if the kernel would not restore them.
 
     Those for inbound packets (also of eBPF, as Cilium's) stay as they are unless inbound packets are to be hit.
     """
@@ -243,7 +243,7 @@ def _default_qdiscs(target: Target, interface: str, *, is_inbound: bool) -> list
 
 
 def _default_kind(target: Target, interface: str, qdiscs: Iterable[Mapping[str, Any]]) -> str:
-    """The kernel's default, "" if the root does not follow it. Raises Unsupported if it is another one.
+    """The kernel's default qdisc, "" if the root does not follow it. Raises Unsupported if the default has changed.
 
     A root is what was the default when the interface came up, and becomes what it is when nodefall's is deleted
     (attach_default_qdiscs, net/sched/sch_generic.c).
@@ -256,6 +256,6 @@ def _default_kind(target: Target, interface: str, qdiscs: Iterable[Mapping[str, 
         which = f"{interface} of {target.node} has {', '.join(sorted(found))}"
         raise Unsupported(
             f"{which}, and the kernel would restore {default} (net.core.default_qdisc)",
-            hint=f"set net.core.default_qdisc to what {interface} has, or choose another node",
+            hint=f"set net.core.default_qdisc to the qdisc of {interface}, or choose another node",
         )
     return default

@@ -1,4 +1,4 @@
-"""What tc(8) and ip(8) are to do, and what undoes it, by direction.
+"""Commands for tc(8) and ip(8), and their undo, by direction.
 
 Out: the root is replaced by ``prio`` with a fourth band, in which the effect is. In: an ingress qdisc redirects the
 peers' packets to a device of nodefall's own (ifb), whose root has the effect. Filters send the peers' packets there and
@@ -46,13 +46,13 @@ def batch(shape: Shape, directions: Sequence[str]) -> str:
 
 
 def load_command(text: str, directions: Sequence[str]) -> HostCommand:
-    """Loads a batch. Without ``numifbs=0`` loading the module would add two devices to the host."""
+    """The command that loads a batch. Without ``numifbs=0`` loading the module would add two devices to the host."""
     argv = ("sh", "-c", _ADD_IFB) if "in" in directions else ("tc", "-batch", "-")
     return HostCommand(argv, stdin=text)
 
 
 def delete_argv(interface: str, first: str, directions: Sequence[str]) -> tuple[str, ...]:
-    """What undoes a batch. ``first``: see :func:`first_filter`. Raises Unsupported if inbound packets have none."""
+    """The command that undoes a batch. ``first``: see :func:`first_filter`. Raises Unsupported if it is missing."""
     root = ("tc", "qdisc", "del", "dev", interface, "root", "handle", ROOT)
     if "in" not in directions:
         return root
@@ -66,13 +66,13 @@ def delete_argv(interface: str, first: str, directions: Sequence[str]) -> tuple[
 
 
 def renew_argv(interface: str) -> tuple[str, ...]:
-    """Lets the kernel make its default root again; fails where there is another root than that."""
+    """The command that makes the kernel recreate its default root; fails if another root is set."""
     script = f'tc qdisc add dev "$1" root handle {ROOT} pfifo && tc qdisc del dev "$1" root handle {ROOT}'
     return ("sh", "-c", script, "nodefall", interface)
 
 
 def first_filter(shape: Shape) -> str:
-    """Protocol and preference of the first filter for inbound packets."""
+    """The protocol and preference of the first filter for inbound packets."""
     words = _filters(shape, "in")[0].split()
     return " ".join(words[words.index("protocol") : words.index("flower")])
 
@@ -85,7 +85,7 @@ def _out_lines(shape: Shape) -> list[str]:
 
 
 def _filters(shape: Shape, direction: str) -> list[str]:
-    """nodefall's own connection first. A preference belongs to one protocol."""
+    """The filters, with nodefall's own connection first. Each preference belongs to one protocol."""
     is_out = direction == "out"
     end, port = ("dst_ip", "src_port") if is_out else ("src_ip", "dst_port")
     first, keep = (1, f"classid {ROOT}1") if is_out else (_FIRST, "action pass")

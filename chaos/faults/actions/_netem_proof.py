@@ -1,6 +1,6 @@
 """Proofs of delayed, dropped, changed and duplicated packets, by pings before and during the fault.
 
-How likely shares of pings are, of which each is hit by chance.
+Binomial probabilities of ping loss are also here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def at_most(hit: int, sent: int, share: float) -> float:
 
 
 def at_least(hit: int, sent: int, share: float) -> float:
-    """Probability of ``hit`` or more."""
+    """Probability that ``hit`` or more are hit."""
     return at_most(sent - hit, sent, 1 - share)
 
 
@@ -44,7 +44,7 @@ def too_many(hit: tuple[int, int], usual: tuple[int, int], share: float) -> floa
 
 
 def too_few(hit: tuple[int, int], usual: tuple[int, int], share: float) -> float:
-    """As :func:`too_many`, of so many before and so few now."""
+    """Like :func:`too_many`: the probability of so many before and so few now."""
     return max(at_least(*usual, base) * at_most(*hit, _both(base, share)) for base in _bases())
 
 
@@ -82,12 +82,12 @@ _RISE = 0.8  # share of the delay that the mean round trip must rise by; jitter 
 
 
 def check_loss(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by a share of lost pings as asked, besides what is usual; disproven by far too few for chance."""
+    """Proven if the requested share of pings is lost, besides the usual loss; disproven if far too few are lost."""
     return _check_share(timeline, step, "received", (_share(step),) * 2, f"asked {step.params['percent']:g} %")
 
 
 def check_corruption(timeline: Timeline, step: StepRun) -> ProofResult:
-    """As :func:`check_loss`, if netem itself dropped none: then those that are missing were discarded as corrupt."""
+    """Like :func:`check_loss`, if netem itself dropped nothing: the missing pings were then discarded as corrupt."""
     for reading in readings_after(timeline, within_duration(step), "netem"):
         if isinstance(reading.value, dict) and reading.value["dropped"]:
             return no_proof(f"netem of {step.node} dropped {reading.value['dropped']} packets: they were not corrupt")
@@ -96,7 +96,7 @@ def check_corruption(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def check_duplicates(timeline: Timeline, step: StepRun) -> ProofResult:
-    """As :func:`check_loss`, by pings that were answered twice; on two ways, one ping may have three duplicates."""
+    """Like :func:`check_loss`, for pings answered twice; in two directions, one ping may have three duplicates."""
     most = _share(step) if len(directions(step.params)) == 1 else 1.0
     return _check_share(timeline, step, "duplicates", (_share(step), most), f"asked {step.params['percent']:g} %")
 
@@ -136,13 +136,13 @@ def _doubt(hit: tuple[int, int], usual: tuple[int, int], shares: tuple[float, fl
 
 
 def _own_zone_counts(timeline: Timeline, step: StepRun, key: str, least: float) -> tuple[int, int]:
-    """As :func:`_counts`; none if there are none before the step, or too many were hit, as of a node that is down."""
+    """Like :func:`_counts`; none without pings before the step, or if too many were hit, as with a down node."""
     usual, near = (_counts(readings, key) for readings in to_own_zone(timeline, step, "round-trips"))
     return near if usual[1] and not _is_hit(usual, least) else (0, 0)
 
 
 def _is_hit(near: tuple[int, int], least: float) -> bool:
-    """Whether by more than chance: that may hit one of however few."""
+    """Whether more pings were hit than by chance, which may always hit one."""
     return near[0] > max(1, _USUAL * least * near[1])
 
 
@@ -152,7 +152,7 @@ def _phrase(counts: tuple[int, int], key: str, node: str) -> str:
 
 
 def _share(step: StepRun) -> float:
-    """Of pings that are hit: a ping passes as often as there are directions."""
+    """The share of pings that are hit: a ping passes once in each direction."""
     passes = 1 - float(step.params["percent"]) / 100
     return float(1 - passes ** len(directions(step.params)))
 
@@ -193,7 +193,7 @@ def during(
 ) -> tuple[list[dict[str, Any]], tuple[int, ...], ProofResult | None]:
     """Pings during the fault, with their sequence numbers; a result if it ended too early or there are none.
 
-    ``fact``: name of that with the pings. What the queueing discipline has not seen, it did not hit.
+    ``fact``: the name of the fact with the pings. Packets that bypassed the queueing discipline do not count.
     """
     step = within_duration(step)
     begin = step.returned or step.begin
@@ -222,9 +222,9 @@ def before(timeline: Timeline, step: StepRun, fact: str) -> list[dict[str, Any]]
 
 
 def to_own_zone(timeline: Timeline, step: StepRun, fact: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Pings before and during a fault between zones to another node of the own one, which it must not hit.
+    """Pings to another node of the own zone, before and during a fault between zones, which must not hit them.
 
-    None of other faults.
+    Empty for other faults.
     """
     reference = measuring_fact(fact, step.params)
     peer = own_zone_peer(timeline, step, reference)
@@ -233,12 +233,12 @@ def to_own_zone(timeline: Timeline, step: StepRun, fact: str) -> tuple[list[dict
 
 
 def _readings(timeline: Timeline, step: StepRun, fact: str) -> list[Fact]:
-    """Of the fact with the pings, that began during the fault."""
+    """The readings of the ping fact that began during the fault."""
     begin = step.returned or step.begin
     return [r for r in readings_after(timeline, step, measuring_fact(fact, step.params)) if r.began >= begin]
 
 
 def _mean(readings: list[dict[str, Any]]) -> float | None:
-    """Mean of all round trips in seconds, None without one."""
+    """The mean of all round trips in seconds; None if there are none."""
     count = sum(reading["received"] for reading in readings)
     return sum(reading["mean"] * reading["received"] for reading in readings) / count if count else None

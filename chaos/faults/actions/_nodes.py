@@ -70,7 +70,7 @@ def restore_cordon(node: str, cordoned: bool, mark: NodeMark | None) -> Undo:
 
 
 def taints_mark(origin: StepOrigin | None, previous: dict[str, str | None]) -> NodeMark | None:
-    """The mark of a step that changes taints; None if there is nothing to restore, or no origin."""
+    """The mark of a step that changes taints; None without anything to restore or without an origin."""
     return NodeMark(origin.run, origin.step, taints=previous) if origin and previous else None
 
 
@@ -93,7 +93,7 @@ def restore_once(
     mark: NodeMark | None,
     when: tuple[FactCheck, ...] = (),
 ) -> Undo:
-    """One request that restores all that ``restored`` checks and removes the mark, sent while one of them is unmet."""
+    """A request that restores everything in ``restored`` and removes the mark, sent while one of its checks fails."""
     proof = (*restored, *((mark.removed_check(node),) if mark else ()))
     return Undo(tuple(UndoStep(command, unless=check, when=when) for check in proof), proof)
 
@@ -109,7 +109,7 @@ def mark_removal(mark: NodeMark | None) -> dict[str, str | None]:
 
 
 def taint(key: str, value: str, effect: str) -> dict[str, str]:
-    """A taint as in the Node's spec."""
+    """A taint as written in the Node's spec."""
     return {"key": key, **({"value": value} if value else {}), "effect": effect}
 
 

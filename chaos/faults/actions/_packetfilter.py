@@ -1,4 +1,4 @@
-"""The packet filter rules of a partition as text for nft(8): one separate table, loaded and deleted as a whole.
+"""The packet filter rules of a partition for nft(8): one separate table, loaded and deleted as a whole.
 
 Chains hook in at the usual filter priority, after destination NAT, so that connections to a Service's address are
 dropped too. A drop is final whatever other tables accept. There is no rule for established connections, so existing
@@ -142,5 +142,5 @@ def addresses_within(addresses: Iterable[str], networks: Iterable[str]) -> list[
 
 
 def _prefix(address: ipaddress.IPv4Address | ipaddress.IPv6Address, length: int) -> tuple[int, int, int]:
-    """Version, and how many first bits of an address, and those."""
+    """The IP version, the number of leading bits, and these bits of an address."""
     return address.version, length, int(address) >> (address.max_prefixlen - length)

@@ -24,11 +24,11 @@ class NoParams(Model):
 
 
 class DurationParams(Model):
-    """For how long."""
+    """The duration of the fault."""
 
     duration: Ends = None
 
 
 def timer_seconds(target: Target, duration: str | None) -> float:
-    """When the host ends the fault by itself, at the latest after maxDuration."""
+    """Seconds after which the host ends the fault by itself, at most maxDuration."""
     return min(parse_duration(duration), target.max_duration) if duration else target.max_duration

@@ -29,12 +29,12 @@ def pings_fact(params: Mapping[str, Any]) -> str | None:
 
 
 def _partition_end(step: StepRun) -> float:
-    """Until when a reading shows the partition: later the node may have removed the rules by itself."""
+    """The end of the time in which readings show the partition: later the node may have removed the rules by itself."""
     return within_duration(step).until
 
 
 def _partition_begin(step: StepRun) -> float:
-    """From when on a reading has begun after the rules were loaded."""
+    """The time from which readings began after the rules were loaded."""
     return (step.returned or step.begin) + _PROBE_TIMEOUT
 
 
@@ -101,9 +101,9 @@ def _check_dropped(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_no_answers(timeline: Timeline, step: StepRun, fact: str) -> ProofResult | None:
-    """Disproven by an answer; proven if none came from a peer that answered before. None where no pings show either.
+    """Disproven by an answer; proven if a peer that answered before stays silent. None if the pings show neither.
 
-    An answer from a network that was given proves nothing: the step leaves out what the node's own pods have of it.
+    With explicit networks an answer proves nothing: the step exempts the addresses of the node's own pods.
     """
     peer, own_zone = hit_peer(timeline, step, fact), own_zone_peer(timeline, step, fact)
     usual, near_usual = (_answered(pings_before(timeline, step, fact, each)[-1:]) for each in (peer, own_zone))
@@ -136,8 +136,8 @@ def _phrase(found: Mapping[str, Any], step: StepRun, reading: Fact) -> str:
 
 
 def check_partitioned(timeline: Timeline, step: StepRun) -> ProofResult:
-    """From the API: proven by connections, never by a counter. From others: by pings without an answer and by the
-    packets that the rules dropped, which show that the pings were not lost elsewhere.
+    """Check a partition. From the API: proven by connections, never by a counter. From others: by unanswered pings and
+    by packets that the rules dropped, which show that the pings were not lost elsewhere.
     """
     from_api = blocks_api(step.params.get("from", "control-plane"), step.params.get("traffic"))
     if removed := _check_rules_removed(timeline, step):

@@ -1,4 +1,4 @@
-"""Whose packets an action hits, in which direction; and the facts that measure it by pings to peers.
+"""Parameters for the peers and the direction of an action on packets, and the facts that measure it by pings.
 
 Pings to one peer: an action hits the peers of its plan, but which of them is pinged is chosen from those of now.
 """
@@ -26,7 +26,7 @@ FROM = (
 
 
 class PeerParams(Model):
-    """Whose packets."""
+    """The peers whose packets are affected."""
 
     from_: Literal["control-plane", "nodes", "other-zones", "cidr"] = Field(
         "control-plane", alias="from", description=FROM
@@ -41,7 +41,7 @@ class PeerParams(Model):
 
 
 def peer_limits(params: Mapping[str, Any]) -> dict[str, str]:
-    """Parameters of a fact that pings peers, by which they are those of a step, given its recorded parameters."""
+    """The parameters with which a ping fact pings the peers of a step, given the step's recorded parameters."""
     if params.get("from") == OTHER_ZONES:
         return {"by": "zone"}
     cidrs = params.get("cidrs")
@@ -49,7 +49,7 @@ def peer_limits(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 class NetemParams(PeerParams):
-    """Whose packets, and for how long."""
+    """The peers whose packets are affected, and the duration."""
 
     families: list[Literal["ipv4", "ipv6"]] | None = Field(
         None, description="The IP families of the affected packets. By default, both."
@@ -94,18 +94,18 @@ class PingedPeer:
     address: str
 
     def pings(self, reading: Fact) -> dict[str, Any]:
-        """Pings to it in a reading; {} without. Recordings of others may have no addresses."""
+        """The pings to this peer in a reading, or {}. Recordings of other tools may have no addresses."""
         found = _pings_to(reading, self.kind)
         return found if not self.address or (found.get("address") or self.address) == self.address else {}
 
 
 def hit_peer(timeline: Timeline, step: StepRun, fact: str) -> PingedPeer:
-    """That which the step hits. ``fact``: reference of that with the pings."""
+    """The pinged peer that the step hits. ``fact``: the reference of the fact with the pings."""
     return _last_pinged(timeline, step, fact, str(step.params.get("from", "control-plane")))
 
 
 def own_zone_peer(timeline: Timeline, step: StepRun, fact: str) -> PingedPeer:
-    """That in the node's own zone."""
+    """The pinged peer in the node's own zone."""
     return _last_pinged(timeline, step, fact, OWN_ZONE)
 
 

@@ -23,7 +23,7 @@ _LARGEST_BLOCK = {4: 20, 6: 116}  # prefix, by version: blockSize of Calico's IP
 
 
 def all_nodes(target: Target) -> list[dict[str, Any]]:
-    """All Nodes, the target's among them."""
+    """All Nodes, including the target's."""
     nodes = target.objects.get(NODES) or {}
     return list(nodes.get("items") or [])
 
@@ -97,7 +97,7 @@ def _without(network: _Network, block: _Network) -> list[_Network]:
 
 
 def control_planes(nodes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of the Nodes that run a part of the control plane, by their labels."""
+    """The Nodes that run a part of the control plane, by their labels."""
     return [node for node in nodes if any(role in node["metadata"].get("labels", {}) for role in CONTROL_PLANE_LABELS)]
 
 
@@ -111,13 +111,13 @@ def known_servers(target: Target) -> list[str]:
 
 
 def control_plane(target: Target) -> list[str]:
-    """Addresses of the control plane besides the target's own. Raises Unsupported where none is known."""
+    """Addresses of the control plane, without the target's own. Raises Unsupported if none is known."""
     planes = control_planes(other_nodes(target))
     return require_peers(target, [*known_servers(target), *addresses_of(planes)], "the control plane")
 
 
 def require_peers(target: Target, found: Iterable[str], whose: str) -> list[str]:
-    """Those of ``found`` that are not the target's own, merged. Raises Unsupported if none is left."""
+    """The networks in ``found`` that are not the target's own, merged. Raises Unsupported if none is left."""
     own = {parse_network(text) for text in addresses_of(own_node(target))}
     networks = [parse_network(text) for text in found]
     peers = merge_networks(str(net) for net in networks if net not in own and not net.is_loopback)
@@ -127,7 +127,7 @@ def require_peers(target: Target, found: Iterable[str], whose: str) -> list[str]
 
 
 def capture_reachability(target: Target) -> dict[str, bool]:
-    """Reachability of the API by address family. Raises Unsupported where no partition from it is possible."""
+    """Reachability of the API by address family. Raises Unsupported if no partition from it is possible."""
     reachable: dict[str, bool] = target.require_fact("api-reachable", "it proves the partition")
     if not any(reachable.values()):
         raise Unsupported(
@@ -142,7 +142,7 @@ def capture_reachability(target: Target) -> dict[str, bool]:
 def zone_addresses(target: Target) -> list[str]:
     """Addresses of nodes in other zones, merged, without the target's own. Raises ValueError, Unsupported.
 
-    And all that the API server has, of a load balancer too, if each control plane is in another zone.
+    If every control plane is in another zone, also all addresses of the API server, including a load balancer's.
     """
     far, near = _sides(target)
     found = [*addresses_of(far), *(known_servers(target) if _has_all_control_planes(target, far) else ())]
@@ -153,7 +153,7 @@ def zone_addresses(target: Target) -> list[str]:
 def zone_pod_networks(target: Target) -> list[str]:
     """Pod networks of nodes in other zones, merged. Raises ValueError, Unsupported.
 
-    None where Calico gives addresses within podCIDRs without regard to whose they are: pods of the own zone may have
+    Empty if Calico assigns addresses within podCIDRs regardless of their node: pods of the own zone may have
     addresses of another node's.
     """
     if has_own_blocks(target):
@@ -167,7 +167,7 @@ def zone_pod_networks(target: Target) -> list[str]:
 def zone_networks(target: Target, *, pods: bool) -> list[str]:
     """Addresses and pod networks of nodes in other zones. Raises ValueError, Unsupported.
 
-    ``pods``: packets of the target's pods are dropped as well, which are known by the addresses of theirs.
+    ``pods``: packets of the target's pods are dropped as well; the networks then include the peers' pods.
     """
     if pods and has_own_blocks(target):
         why = f"{target.node}: Calico ignores podCIDRs here, so that the pods of other zones are not known"
@@ -186,12 +186,12 @@ def servers_are_in_other_zones(target: Target) -> bool:
 
 
 def _has_all_control_planes(target: Target, far: list[dict[str, Any]]) -> bool:
-    """Those of a managed cluster are no Nodes: their zones are not known."""
+    """Whether all control planes are Nodes. In a managed cluster they are not, so their zones are unknown."""
     return 0 < len(control_planes(far)) == len(control_planes(all_nodes(target)))
 
 
 def _sides(target: Target) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The nodes in other zones, and all others but the target. Raises Unsupported without any of the former."""
+    """The nodes in other zones, and all others but the target. Raises Unsupported if no node is in another zone."""
     zone = "".join(label_of(node, ZONE_LABEL) for node in own_node(target))
     if not zone:
         why = f"{target.node} has no label {ZONE_LABEL}: which zones are others is not known"
@@ -199,7 +199,7 @@ def _sides(target: Target) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     others = other_nodes(target)
     far = in_other_zones(others, zone)
     if not far:
-        why = f"no node has another label {ZONE_LABEL} than {zone}, that of {target.node}"
+        why = f"every node has the same label {ZONE_LABEL} as {target.node}: {zone}"
         raise Unsupported(why, hint="label the nodes of the other zones, or use from: cidr")
     return far, [node for node in others if label_of(node, ZONE_LABEL) in ("", zone)]
 
@@ -207,12 +207,12 @@ def _sides(target: Target) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 def _require_apart(target: Target, far: Iterable[str], near: Iterable[str]) -> None:
     """Raises Unsupported if nodes in other zones share an address or network with nodes that are not; ValueError.
 
-    What they share with the target itself is no peer, as with from: nodes.
+    Addresses that they share with the target itself are not peers, as with from: nodes.
     """
     own = {parse_network(text) for text in addresses_of(own_node(target))}
     merged = [merge_networks(str(net) for net in map(parse_network, side) if net not in own) for side in (far, near)]
     nets = sorted(map(parse_network, merged[0] + merged[1]), key=lambda n: (n.version, int(n[0]), n.prefixlen))
     for one, other in pairwise(nets):  # those of one side do not overlap, so any that do are neighbours
         if one.version == other.version and one.overlaps(other):
-            why = f"nodes in other zones share {other} with nodes that are in none of them"
+            why = f"nodes in other zones share {other} with nodes in no other zone"
             raise Unsupported(f"{target.node}: {why}", hint="use from: cidr, with the networks of the other zones")

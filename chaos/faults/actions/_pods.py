@@ -1,4 +1,4 @@
-"""Parts shared by actions on single pods: which pods, and what the timeline shows of them."""
+"""Parts shared by actions on single pods: the selection of pods, and their versions in the timeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PodPredicate = Callable[[Version[Pod]], bool]
 
 
 class PodParams(Model):
-    """Which pods of the target node."""
+    """The selection of pods on the target node."""
 
     namespace: Namespace = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
     name: AnyObjectName = Field("", description="The name of a single pod.")
@@ -58,7 +58,7 @@ class AffectedPods(NamedTuple):
 
 
 def affected_pods(timeline: Timeline, step: StepRun) -> AffectedPods | None:
-    """Pods in the step's "returned" entries; None where these hold none, as in recordings of other tools."""
+    """The pods in the step's "returned" entries; None if they list no pods, as in recordings of other tools."""
     entries = [
         (entry.seq, record.evidence["pods"])
         for entry, record in returned_entries(timeline, step)
@@ -80,7 +80,7 @@ def refusals(timeline: Timeline, step: StepRun) -> list[dict[str, Any]]:
 def pods_matching(timeline: Timeline, step: StepRun, accept: PodPredicate) -> list[int]:
     """Sequence number of the first version of each pod on the node that satisfies ``accept``.
 
-    Only the pods of the step count, or all where the recording does not name them.
+    Only the pods of the step count, or all pods if the recording does not name them.
     """
     affected = affected_pods(timeline, step)
     uids = timeline.pods if affected is None else [str(pod.get("uid")) for pod in affected.pods]
@@ -133,7 +133,7 @@ def is_terminating(version: Version[Pod]) -> bool:
 
 
 def is_disrupted(version: Version[Pod]) -> bool:
-    """Whether the pod was evicted: what an eviction sets and does is in question."""
+    """Whether the pod was evicted, as the eviction API marks it."""
     return is_evicted(version) or is_terminating(version)
 
 

@@ -13,7 +13,7 @@ _READY_GRACE_SECONDS = 15.0  # in which a kubelet that has received the cancella
 
 
 class ServiceState(Struct, frozen=True):
-    """The stopped unit; ``seconds`` until the failsafe timer starts it, ``tag`` for the timer's name."""
+    """The state of the stopped unit; ``seconds`` until the failsafe timer starts it, ``tag`` for the timer's name."""
 
     unit: NodeUnit
     tag: Tag
@@ -27,12 +27,12 @@ class KubeletState(ServiceState, frozen=True):
 
 
 def capture_kubelet_state(target: Target, why: str) -> KubeletState:
-    """State of the kubelet's unit. Raises Unsupported with ``why`` where the unit is unknown."""
+    """Capture the state of the kubelet's unit. Raises Unsupported with ``why`` if the unit is unknown."""
     return kubelet_state(target, target.require_fact("kubelet-unit", why))
 
 
 def kubelet_state(target: Target, unit: str) -> KubeletState:
-    """State of the kubelet that runs as ``unit``."""
+    """The state of the kubelet that runs as ``unit``."""
     return KubeletState(unit, target.tag, target.max_duration, bool(target.facts.get("inhibitor-kubelet")))
 
 
@@ -56,5 +56,5 @@ def restore_kubelet_after_cancel(state: KubeletState) -> Undo:
 
 
 def inhibitor_checks(state: KubeletState) -> tuple[FactCheck, ...]:
-    """That the kubelet holds its lock, if it did before."""
+    """Checks that the kubelet holds its lock, if it did before."""
     return (FactCheck("inhibitor-kubelet", True),) if state.had_inhibitor else ()

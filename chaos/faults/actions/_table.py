@@ -33,7 +33,7 @@ _DELETE_TABLE_ARGV = ("nft", "delete", "table", *TABLE.split())
 
 
 class TableState(Struct, frozen=True):
-    """The rules to load, the timer, and the connection that they leave out: None in a state of 0.1.0."""
+    """The rules to load, the timer, and the exempt connection, which is None in a state of 0.1.0."""
 
     rules: str
     tag: Tag
@@ -59,7 +59,7 @@ def load_table(state: TableState, *restored: FactCheck) -> Program:
 
 
 def check_loaded(timeline: Timeline, step: StepRun) -> ProofResult | None:
-    """Disproves a step whose table was missing after it; None if none was observed to be."""
+    """Disproves a step whose table was missing afterwards; None if no reading shows that."""
     for reading in readings_after(timeline, step, "nft-rules"):
         if reading.value is False and reading.began >= (step.returned or step.begin):
             because = f"{step.node} had no rules of nodefall {reading.t - step.begin:.1f} s after the step"
@@ -74,7 +74,7 @@ def caught_packets(timeline: Timeline, step: StepRun) -> int:
 
 
 def require_clean_table(target: Target) -> None:
-    """Raises Unsupported without nft, or where a table of nodefall is there already."""
+    """Raises Unsupported without nft, or if the host already has a table of nodefall."""
     target.require_fact("nft", "packets are dropped with nft")
     if target.require_fact("nft-rules", "it starts from a clean table") is not False:
         why = f"{target.node} still has packet filter rules of nodefall"
@@ -82,7 +82,7 @@ def require_clean_table(target: Target) -> None:
 
 
 def block_rules(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str]) -> str:
-    """nft rules that drop what ``rule`` says of the peers ``from_``, except for nodefall's own connection.
+    """The nft rules that drop the packets of ``rule`` for the peers ``from_``, except for nodefall's own connection.
 
     Raises Unsupported, also for an invalid address in the cluster's objects.
     """
@@ -101,7 +101,7 @@ def block_rules(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str
 
 
 def _peers(target: Target, rule: BlockRule, from_: str, cidrs: Sequence[str]) -> list[str]:
-    """The networks to block; empty for everything, and for ports. Raises Unsupported where none is known."""
+    """The networks to block; empty for everything and for ports. Raises Unsupported if none is known."""
     if from_ == "cidr":
         return merge_networks(cidrs)
     if from_ == "nodes":

@@ -23,7 +23,7 @@ PreviousFields = dict[str, Any] | None  # by JSON pointer; None for an object th
 
 
 class ObjectParams(Model):
-    """One object. Undo does not restore those of the run's own workload, whose namespace is deleted after the run."""
+    """One object. Undo does not restore the run's own workload, because its namespace is deleted after the run."""
 
     namespace: Namespace = Field(description="A namespace, or workload for the namespace of the experiment's workload.")
     name: ObjectName
@@ -34,18 +34,18 @@ class WorkloadParams(ObjectParams):
 
 
 def plural(kind: Any) -> str:
-    """The resource of a kind."""
+    """The resource name of a kind, in the plural."""
     return f"{kind}s"
 
 
 def workload_path(params: Any, namespace: str) -> str:
-    """API path of the workload; ``namespace`` is the one of the run's workload."""
+    """API path of the workload; ``namespace`` is the namespace of the run's workload."""
     inside = namespace if params.namespace == "workload" else params.namespace
     return resource_path("apps/v1", plural(params.kind), inside, params.name)
 
 
 def workload_permissions(params: Any, resource: str, subresource: str = "") -> tuple[Permission, ...]:
-    """To read the object, to patch it or its subresource, and to restore it unless it is the run's own workload."""
+    """Permissions to read the object, to patch it or its subresource, and to restore it unless the run created it."""
     inside = explicit_namespace(params.namespace)
     patched = {resource + subresource, *([resource] if inside else [])}
     reads = permissions_on(resource, "get", group="apps", namespace=inside)
@@ -53,7 +53,7 @@ def workload_permissions(params: Any, resource: str, subresource: str = "") -> t
 
 
 def capture_fields(target: Target, params: ObjectParams, path: str, pointers: tuple[str, ...]) -> PreviousFields:
-    """Fields of the object by pointer; None for an object of the run's own workload. Raises Unsupported."""
+    """The fields of the object by pointer; None for an object of the run's own workload. Raises Unsupported."""
     namespace_of(target, params.namespace)
     if params.namespace == "workload":
         return None
@@ -64,7 +64,7 @@ def capture_fields(target: Target, params: ObjectParams, path: str, pointers: tu
 
 
 def restore_patch(path: str, previous: PreviousFields, patch: Any) -> Undo:
-    """Send ``patch`` until all fields have their previous values."""
+    """The undo that sends ``patch`` until all fields have their previous values."""
     if previous is None:
         return Undo()
     command = KubeCommand("PATCH", path, patch, MERGE_PATCH)

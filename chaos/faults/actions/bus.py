@@ -39,7 +39,7 @@ _GRACE_SECONDS = 15.0  # for holders to take their locks again without a restart
 
 
 class BusState(Struct, frozen=True):
-    """The unit of D-Bus, who holds inhibitor locks, and the units of the holders."""
+    """The unit of D-Bus, the holders of inhibitor locks, and their units."""
 
     bus_unit: UnitName
     holders: list[str]
@@ -47,7 +47,7 @@ class BusState(Struct, frozen=True):
 
 
 def _prepare(target: Target, _: NoParams) -> BusState:
-    """Units to restart if their locks are lost. Raises Unsupported where a holder cannot be restarted."""
+    """Capture the units to restart if their locks are lost. Raises Unsupported if a holder cannot be restarted."""
     processes = target.require_fact("bus-processes", "the step restarts D-Bus or logind")
     holders = target.require_fact("inhibitor-holders", "locks may be lost and must be restored")
     units = target.require_fact("inhibitor-units", "locks may be lost and must be restored")
@@ -60,7 +60,7 @@ def _prepare(target: Target, _: NoParams) -> BusState:
 
 
 def _restart(unit: str, state: BusState) -> Program:
-    """Undone by a restart of the units whose locks are lost, until all former holders hold a lock again."""
+    """The undo restarts the units whose locks are lost, until all former holders hold a lock again."""
     held = FactCheck("inhibitor-holders", state.holders)
     steps = (UndoStep(_systemctl(unit), unless=held, grace_seconds=_GRACE_SECONDS) for unit in state.units)
     return Program((_systemctl(unit),), Undo(tuple(steps), (held, NODE_READY)))

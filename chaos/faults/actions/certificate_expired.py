@@ -1,4 +1,4 @@
-"""An expired client certificate of the kubelet: the API server hears nothing from the node, and its pods run on."""
+"""An expired client certificate of the kubelet: the node stops reporting, and its pods keep running."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _RESTORE_SCRIPT = (
 
 
 class CertificateState(KubeletState, frozen=True):
-    """Node in the certificate's name, and its file: target of the symbolic link, mode, owner, digest of the content."""
+    """The node named in the certificate, and its file: the symbolic link's target, mode, owner, and content digest."""
 
     node: NodeName
     target: ClientCertificate
@@ -68,7 +68,7 @@ def _is_expired(value: Any) -> bool:
 
 
 def _check_expired(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by the certificate in force, and by the end of the kubelet that had read another one."""
+    """Proven by the expired certificate in force, and by the end of the kubelet that had read the valid one."""
     step = within_duration(step)
     in_force = holds_until(_FACT, _is_expired, "the kubelet's client certificate has expired").check(timeline, step)
     if in_force.status is not ProofStatus.PROVEN:
@@ -81,7 +81,7 @@ def _check_expired(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _require_unchanged(node: str, found: dict[str, Any]) -> None:
-    """Raises Unsupported where a fault is in force already, or the certificate has expired without one."""
+    """Raises Unsupported if this fault is already in force, or if the certificate has already expired."""
     if found["mounted"] or found["prepared"]:
         raise Unsupported(
             f"{node}: another file is mounted over the kubelet's client certificate, or prepared for that",
@@ -92,7 +92,7 @@ def _require_unchanged(node: str, found: dict[str, Any]) -> None:
 
 
 def _require_no_renewal(target: Target, credentials: dict[str, Any]) -> None:
-    """Raises Unsupported where the kubelet authenticates otherwise, or would or could get another certificate."""
+    """Raises Unsupported if the kubelet authenticates in another way, or could get a new certificate."""
     if not credentials["rotated-file"]:
         raise Unsupported(
             f"{target.node}: the kubelet's kubeconfig does not name kubelet-client-current.pem as certificate and key",

@@ -50,7 +50,7 @@ def _validate_bounds(text: str) -> str:
 
 
 class Params(Model):
-    """How far, and which way."""
+    """How far the clock is set wrong, and in which direction."""
 
     by: Annotated[DurationText, AfterValidator(_validate_bounds)] = Field(
         "60s", description="How far the clock is off, from 2s to 10m."

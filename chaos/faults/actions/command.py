@@ -1,4 +1,4 @@
-"""Any program on the host: inject, undo and proof are given by the experiment, each as argv without a shell."""
+"""Any program on the host: the experiment gives inject, undo and proof, each as argv without a shell."""
 
 from __future__ import annotations
 

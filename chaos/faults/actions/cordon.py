@@ -58,7 +58,7 @@ class CordonState(Struct, frozen=True):
 
 
 def _set_schedulable(unschedulable: bool, state: CordonState) -> Program:
-    """Undo restores the previous value."""
+    """Set ``unschedulable``; undo restores the previous value."""
     patch = cordon(state.node, unschedulable, mark_annotations(state.mark))
     return Program((patch,), restore_cordon(state.node, state.cordoned, state.mark))
 

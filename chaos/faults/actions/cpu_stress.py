@@ -36,7 +36,7 @@ wait"""
 
 
 class Params(DurationParams):
-    """How much, and for how long."""
+    """The load and the duration."""
 
     percent: float = Field(100.0, ge=1, le=100, description="The share of one CPU that each worker uses, in percent.")
     workers: int | None = Field(
@@ -48,7 +48,7 @@ class Params(DurationParams):
 
 
 class CpuState(FillerState, frozen=True):
-    """In percent of a CPU what is left over all CPUs, and what each worker may use; ``weight``: systemd's CPUWeight."""
+    """The idle CPU across all CPUs and each worker's share, in percent of one CPU; ``weight``: systemd's CPUWeight."""
 
     workers: int
     percent: float
@@ -56,7 +56,7 @@ class CpuState(FillerState, frozen=True):
 
 
 def _share(value: dict[str, float], params: dict[str, Any]) -> float:
-    """The asked share of all CPUs, up to 1."""
+    """The requested share of all CPUs, up to 1."""
     workers = params.get("workers") or value["cpus"]
     return float(min(1.0, workers * params.get("percent", 100.0) / 100 / value["cpus"]))
 
@@ -64,7 +64,7 @@ def _share(value: dict[str, float], params: dict[str, Any]) -> float:
 def _busy(first: Fact, last: Fact) -> tuple[float, float]:
     """Shares of all CPU time between two readings: busy, and used by nodefall's unit.
 
-    The kernel counts the former in ticks, which virtual machines may lose, and the latter by its clock.
+    The kernel counts busy time in ticks, which virtual machines may lose, and the unit's time by its clock.
     """
     busy, idle, filler = (float(last.value[key] - first.value[key]) for key in ("busy", "idle", "filler"))
     counted, passed = busy + idle, (last.t - first.t) * first.value["cpus"]
@@ -72,7 +72,7 @@ def _busy(first: Fact, last: Fact) -> tuple[float, float]:
 
 
 def _check_busy(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by CPU time: the CPUs were busy as asked, in part with nodefall's unit, while the unit was active."""
+    """Proven by CPU time: the CPUs were as busy as requested, partly with nodefall's unit, while that was active."""
     step = within_duration(step)
     active = holds_until(_FILLER, lambda value: value == "active", "the unit that uses CPUs runs").check(timeline, step)
     if active.status is not ProofStatus.PROVEN:

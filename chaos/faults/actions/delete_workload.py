@@ -17,7 +17,7 @@ _DELETED, _REFUSED = (200, 202, 404), 429
 
 
 def _check_answered(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by the answer: whether the API server may refuse is in question."""
+    """Proven by the API server's answer, even if it refuses."""
     for entry, record in returned_entries(timeline, step):
         if record.exit in (*_DELETED, _REFUSED):
             what = "refused" if record.exit == _REFUSED else "accepted"
@@ -26,7 +26,7 @@ def _check_answered(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 class DeleteState(Struct, frozen=True):
-    """Path of the workload."""
+    """The API path of the workload."""
 
     path: WorkloadPath
 
@@ -37,7 +37,7 @@ def _prepare_delete(target: Target, params: WorkloadParams) -> DeleteState:
 
 
 def _delete(state: DeleteState) -> Program:
-    """Its pods are deleted by the garbage collector, as after kubectl delete."""
+    """Delete the workload; the garbage collector deletes its pods, as after kubectl delete."""
     options = {"propagationPolicy": "Background"}
     return Program((KubeCommand("DELETE", state.path, options, accept=(*_DELETED, _REFUSED)),))
 

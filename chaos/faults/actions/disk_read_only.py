@@ -41,7 +41,7 @@ _NO_NOTE = "the node has no note that nodefall made this file system read-only"
 
 
 class Params(Model):
-    """Which file system, and for how long."""
+    """The file system and the duration."""
 
     path: MountPath = Field(description="The mount point. It must not be / or a path in /run, /proc, /sys or /dev.")
     duration: Ends = None
@@ -67,7 +67,7 @@ def _note(state: ReadOnlyState) -> str:
 
 
 def _command(script: str, state: ReadOnlyState, *more: str) -> HostCommand:
-    """With source and target mount(8) ignores fstab; the options are then all of the mount's own."""
+    """The mount command. With source and target, mount(8) ignores fstab, so it lists all of the mount's options."""
     argv = ("sh", "-c", script, "nodefall", _note(state), state.options, state.source, state.path, *more)
     return HostCommand(argv, timeout=_TIMEOUT)
 
@@ -120,7 +120,7 @@ def _prepare(target: Target, params: Params) -> ReadOnlyState:
 
 
 def _program(state: ReadOnlyState) -> Program:
-    """A fault that the kernel has refused leaves only the note."""
+    """The commands and undo. If the kernel refuses the fault, only the note remains."""
     former, restore = _former(state), _restore(state)
     forget = UndoStep(HostCommand(("rm", "--force", _note(state))), when=(former,))
     return Program(

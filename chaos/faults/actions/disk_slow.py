@@ -50,7 +50,7 @@ _RESTORE_SCRIPT = (
 
 
 class Params(Model):
-    """Which disk, for whom, how slow, and for how long."""
+    """The disk, the affected unit, the limits, and the duration."""
 
     path: MountPath = Field("/var/lib/kubelet", description="A path on the disk. It must not be /.")
     unit: DiskUnit = Field(
@@ -84,15 +84,15 @@ class SlowDiskState(Struct, frozen=True):
 
 
 def _parse_rate(text: str) -> int:
-    """Bytes a second. Raises ValueError."""
+    """Parse a rate in bytes per second. Raises ValueError."""
     number, factor = text[:-1], _UNITS.get(text[-1:])
     if factor is None or not number.isdecimal():
-        raise ValueError("rate is a whole number with k or M, as 500k")
+        raise ValueError("rate must be a whole number with k or M, such as 500k")
     return int(number) * factor
 
 
 def _bytes_a_second(rate: str, iops: int) -> float:
-    """Of the reads that prove the limit."""
+    """The rate of the reads that prove the limit, in bytes per second."""
     return min(_parse_rate(rate), iops * READ_BYTES)
 
 
@@ -115,13 +115,13 @@ def _former(state: SlowDiskState) -> FactCheck:
 
 
 def _restored(state: SlowDiskState) -> FactCheck:
-    """Whichever name and number the disk has: both may be others after a boot."""
+    """Checks that the limits are restored, whatever the disk's name and number: both may change with a boot."""
     value = {"active": True, "io": True, "limits": state.limits, "runtime": False, "stale": False}
     return FactCheck(str(FactRef("disk-limits", {"unit": state.unit})), value)
 
 
 def _speed(reading: Fact) -> float | None:
-    """Bytes a second; None for what is no measurement."""
+    """The measured bytes per second; None if the reading has no measurement."""
     value = reading.value
     if not isinstance(value, dict) or not value.get("bytes") or not value.get("seconds"):
         return None
@@ -129,7 +129,7 @@ def _speed(reading: Fact) -> float | None:
 
 
 def _check_slow(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by the limit in force, and by reads in the unit that were fast before and take as long as it demands."""
+    """Proven by the limit in force, and by reads in the unit that were fast before and now are as slow as the limit."""
     unit, path = (str(step.params.get(key, Params.model_fields[key].default)) for key in ("unit", "path"))
     rate, iops = str(step.params.get("rate", _RATE)), int(step.params.get("iops", _IOPS))
     step = within_duration(step)
@@ -166,7 +166,7 @@ def _text(speed: float) -> str:
 
 
 def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None:
-    """Raises Unsupported where the limit would have no effect, or where undo could not restore what is there."""
+    """Raises Unsupported if the limit would have no effect, or if undo could not restore the current limits."""
     if not found["io"]:
         raise Unsupported(f"{node}: the kernel has no io controller (cgroup.controllers)", hint="choose another node")
     if not found["active"]:
@@ -181,7 +181,7 @@ def _require_limitable(node: str, params: Params, found: dict[str, Any]) -> None
         )
     if found["runtime"] or found["number"] in found["limits"]:
         raise Unsupported(
-            f"{node}: what {params.unit} may use of {found['disk']} is limited already",
+            f"{node}: {params.unit} already has a limit for {found['disk']}",
             hint="find the run with `nodefall undo --list` and undo it, or choose another unit",
         )
     if found["stale"]:

@@ -1,4 +1,4 @@
-"""A node on which names are not resolved."""
+"""DNS failure: a node on which names are not resolved."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _EARLY = -150  # before destination NAT: the DNS of a cluster may listen on anot
 
 
 class Params(Model):
-    """Whose lookups fail, and how."""
+    """The pods or host whose lookups fail, and how they fail."""
 
     name: DnsName = Field(_NAME, description="A name that the node's DNS server knows. Looking it up proves the fault.")
     how: Literal["drop", "reject"] = Field("drop", description="Whether lookups time out or fail at once.")
@@ -60,7 +60,7 @@ def _lookup(name: str) -> str:
 
 
 def _check_lookups_fail(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Of the host by a lookup that fails, after one that did not; of both by packets that the rules caught."""
+    """Proven for the host by a lookup that newly fails, and for host and pods by packets that the rules caught."""
     step = within_duration(step)
     begin = step.returned or step.begin
     if unloaded := check_loaded(timeline, step):
@@ -87,13 +87,13 @@ def _check_caught(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 class LookupState(TableState, frozen=True):
-    """Besides: the name that is looked up, or ""."""
+    """The table's state, and the name that is looked up, or ""."""
 
     name: LookupName = ""
 
 
 def _rules(target: Target, params: Params) -> str:
-    """nft rules. Raises Unsupported for a podCIDR that is none."""
+    """The nft rules. Raises Unsupported for an invalid podCIDR."""
     verdicts = {"drop": ("drop", "drop"), "reject": ("reject", "reject with tcp reset")}[params.how]
     rules = [
         f"{protocol} dport 53 counter {verdict}" for protocol, verdict in zip(("udp", "tcp"), verdicts, strict=True)
@@ -119,14 +119,14 @@ def _of_pods(target: Target, rules: Iterable[str]) -> list[str]:
 
 
 def _of_interfaces(target: Target) -> str:
-    """Of pods by kind, without those to other nodes: in a container that is veth too, and bridge on some machines."""
+    """Pod interfaces by kind, without those that lead to other nodes, which may have the same kind."""
     routes = target.require_fact(_ROUTES, "its interfaces to other nodes must be known")
     links = ", ".join(f'"{name}"' for name in sorted(set(routes.values())))
     return f"iifname != {{ {links} }} {_POD_INTERFACES}" if links else _POD_INTERFACES
 
 
 def _require_early_reject(target: Target, params: Params) -> None:
-    """Raises Unsupported where packets of pods cannot be rejected."""
+    """Raises Unsupported if packets of pods cannot be rejected."""
     if params.how == "reject" and params.traffic != "host":
         why = "packets of pods are rejected before they are routed"
         if not target.require_fact(_EARLY_REJECT, why):
@@ -137,7 +137,7 @@ def _require_early_reject(target: Target, params: Params) -> None:
 
 
 def _pod_addresses(target: Target) -> list[str]:
-    """Those of pods with a network of their own."""
+    """The addresses of pods that have their own network."""
     found = (target.objects.get(pods_path(target.node)) or {}).get("items") or []
     pods = [pod for pod in found if not pod["spec"].get("hostNetwork")]
     return [each["ip"] for pod in pods for each in pod.get("status", {}).get("podIPs") or []]

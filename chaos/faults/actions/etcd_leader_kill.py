@@ -61,7 +61,7 @@ _Socket = Annotated[str, Meta(pattern=_one_of(SOCKETS))]
 
 
 class Params(Model):
-    """For how long."""
+    """The duration of the fault."""
 
     duration: DurationText | None = Field(
         None,
@@ -77,7 +77,7 @@ class Params(Model):
 
 
 class LeaderState(Struct, frozen=True):
-    """Node, and so member; digest of its manifest; voters, and the healthy ones; client and socket of the runtime."""
+    """The node (and member), the digest of its manifest, voters, healthy voters, the runtime's client and socket."""
 
     node: NodeName
     sha256: Sha256
@@ -98,7 +98,7 @@ def _is_leader(value: Any) -> bool:
 
 
 def _etcd_ids(value: Any) -> set[str] | None:
-    """IDs of the running containers of etcd; None for what is no reading."""
+    """The IDs of etcd's running containers; None if the reading is invalid."""
     if not isinstance(value, dict) or not isinstance(value.get("running"), list):
         return None
     return {
@@ -109,7 +109,7 @@ def _etcd_ids(value: Any) -> set[str] | None:
 
 
 def _check_ended(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by the leader's container, which ran before the step, and by no other one since the step returned."""
+    """Proven if the leader's container ran before the step, and no etcd container has run since it returned."""
     step = within_duration(step)
     hidden = holds_until(_MANIFEST_FACT, _is_mounted, "the kubelet does not see the manifest").check(timeline, step)
     if hidden.status is not ProofStatus.PROVEN:
@@ -140,7 +140,7 @@ def _ended(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _require_leader(node: str, members: dict[str, Any]) -> None:
-    """Raises Unsupported where another member leads, or none does."""
+    """Raises Unsupported if another member leads, or none does."""
     leader, member = members["leader"], members["member"]
     if member != node:
         raise Unsupported(f"{node}: its etcd member has another name, {member}", hint="name members after their nodes")
@@ -151,7 +151,7 @@ def _require_leader(node: str, members: dict[str, Any]) -> None:
 
 
 def _require_majority(node: str, members: dict[str, Any]) -> None:
-    """Raises Unsupported where too few voting members would be left."""
+    """Raises Unsupported if too few voting members would be left."""
     count, left = len(members["voters"]), len(set(members["healthy"]) - {node})
     if left <= count // 2:
         raise Unsupported(

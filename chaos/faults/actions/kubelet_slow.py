@@ -1,4 +1,4 @@
-"""The kubelet held to a small share of one CPU: it runs, and does everything late."""
+"""The kubelet limited to a small share of one CPU: it runs, but does everything late."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RESTORE_SCRIPT = 'rm --force "$1" && systemctl daemon-reload'
 
 
 class Params(Model):
-    """How slow, and for how long."""
+    """The CPU quota and the duration."""
 
     percent: float = Field(
         _DEFAULT, ge=0.1, le=100, description="The share of one CPU that the kubelet may use, in percent."
@@ -62,7 +62,7 @@ def _quota(percent: float | None, *, runtime: bool) -> FactCheck:
 
 
 def _restore_argv(unit: str) -> tuple[str, ...]:
-    """Remove the file that ``set-property --runtime`` has written."""
+    """The command that removes the file written by ``set-property --runtime``."""
     file = f"/run/systemd/system.control/{unit}.d/50-CPUQuota.conf"
     return ("sh", "-c", _RESTORE_SCRIPT, "nodefall", file)
 

@@ -29,7 +29,7 @@ _SMALLEST, _LARGEST = 576, 9000
 
 
 class Params(PeerParams):
-    """Which packets vanish."""
+    """The packets that are dropped."""
 
     size: int = Field(
         1280, ge=_SMALLEST, le=_LARGEST, description="The size of the largest packet that passes, in bytes."
@@ -43,9 +43,9 @@ def _pings(size: int, recorded: Mapping[str, Any]) -> str:
 
 
 def _check_large_vanish(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven when pings of ``size`` bytes are answered and those of one more are not, which were before.
+    """Proven when pings of ``size`` bytes are answered, and larger pings no longer are.
 
-    And when the rules have caught packets: others may have narrowed the path.
+    The rules must also have caught packets, because something else may have reduced the path's MTU.
     """
     step = within_duration(step)
     begin, size = step.returned or step.begin, int(step.params.get("size", 1280))

@@ -1,6 +1,6 @@
 """Packets of a node delayed, dropped, changed, duplicated, or limited in their rate, on the way to or from peers.
 
-Proof of a limited rate by many pings at once: how long the last of them had to wait.
+A limited rate is proven by many pings sent together: the proof is how long the last one had to wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXACT, _TWICE = 1.25, 2.0  # times the rate of the step
 
 
 def parse_rate(text: str) -> int:
-    """Bits a second. Raises ValueError."""
+    """Parse a rate in bits per second. Raises ValueError."""
     match = _RATE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a rate such as 500kbit or 1mbit")
@@ -46,7 +46,7 @@ def parse_rate(text: str) -> int:
 
 
 def check_bandwidth(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven if what was sent at once took as long as at the step's rate; disproven if half of that sufficed.
+    """Proven if a burst took as long as the step's rate demands; disproven if it took less than half of that.
 
     Other packets of the node share the rate, so a lower one is proof as well.
     """
@@ -56,7 +56,7 @@ def check_bandwidth(timeline: Timeline, step: StepRun) -> ProofResult:
     wanted = parse_rate(str(step.params["rate"]))
     found = _rates(readings)
     if not found:
-        return no_proof(f"of {step.node} no pings at once were all answered after the step")
+        return no_proof(f"no burst of pings of {step.node} was fully answered after the step")
     usual, best = _rates(before(timeline, step, "ping-bursts")), max(found)
     shown = f", {_kbit(max(usual))} before" if usual else ""
     because = f"pings of {step.node} passed with {_kbit(best)}{shown} (asked {_kbit(wanted)})"
@@ -73,12 +73,12 @@ def check_bandwidth(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _rates(readings: Iterable[dict[str, float]]) -> list[float]:
-    """Bits a second, of readings without a loss."""
+    """Rates in bits per second, from readings without a loss."""
     return [rate for reading in readings if (rate := _rate(reading)) is not None]
 
 
 def _rate(reading: dict[str, float]) -> float | None:
-    """Bits a second, None if a ping was lost."""
+    """The rate in bits per second; None if a ping was lost."""
     if not reading["received"] or reading["received"] < reading["sent"]:
         return None
     return 8 * (BURST_BYTES - BURST) / max(reading["longest"], 1e-6)
@@ -95,7 +95,7 @@ _MIN_QUEUE, _QUEUE_SECONDS = 50_000, 0.4  # bytes, seconds at the rate
 
 
 class LatencyParams(NetemParams):
-    """How much later the packets leave, or arrive."""
+    """The delay of packets that leave or arrive."""
 
     delay: DurationText = Field(description="The delay of each packet, such as 200ms.")
     jitter: DurationText | None = Field(
@@ -146,7 +146,7 @@ LATENCY = packet_action(
 
 
 class LossParams(NetemParams):
-    """How many packets are dropped."""
+    """The share of packets that are dropped."""
 
     percent: float = Field(
         ge=1, le=99, description="The percentage of packets that are lost at random. Use partition to drop all of them."
@@ -173,7 +173,7 @@ PACKET_LOSS = packet_action(
 
 
 class CorruptParams(NetemParams):
-    """How many packets are changed."""
+    """The share of packets that are corrupted."""
 
     percent: float = Field(ge=1, le=99, description="The percentage of packets in which a bit is flipped at random.")
 
@@ -208,7 +208,7 @@ PACKET_CORRUPT = packet_action(
 
 
 class DuplicateParams(NetemParams):
-    """How many packets are sent twice."""
+    """The share of packets that are sent twice."""
 
     percent: float = Field(ge=1, le=100, description="The percentage of packets that are duplicated at random.")
 
@@ -230,7 +230,7 @@ PACKET_DUPLICATE = packet_action(
 
 
 class RateParams(NetemParams):
-    """How much passes in a second."""
+    """The rate to which packets are limited."""
 
     rate: str = Field(
         description="The rate of all these packets together, from 64kbit to 100mbit per second, such as 1mbit."
@@ -250,9 +250,9 @@ def _limit(target: Target, params: RateParams, interface: str) -> str:
 
 
 def _burst(target: Target, interface: str) -> int:
-    """Bytes that may pass at once: tbf drops packets that are larger (tbf_enqueue, net/sched/sch_tbf.c).
+    """The burst in bytes: tbf drops packets that are larger (tbf_enqueue, net/sched/sch_tbf.c).
 
-    Raises Unsupported for an interface with so large ones that the proof would take that for a higher rate.
+    Raises Unsupported if the interface's packets are so large that the proof would measure a higher rate.
     """
     mtu: int = target.require_fact("link-mtus", "no packet may be larger than what passes at once").get(interface, 0)
     if (burst := max(BURST, mtu + _HEADERS)) > LARGEST_BURST:

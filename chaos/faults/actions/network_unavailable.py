@@ -31,7 +31,7 @@ def _check_condition(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _patch(node: str, condition: dict[str, Any], notes: dict[str, str | None]) -> KubeCommand:
-    """The API server accepts annotations with the status of a Node: kubelets write theirs so."""
+    """The patch. The API server accepts annotations together with a Node's status, as kubelets send them."""
     metadata = {"metadata": {"annotations": notes}} if notes else {}
     body = {**metadata, "status": {"conditions": [condition]}}
     return KubeCommand("PATCH", f"{node_path(node)}/status", body, STRATEGIC_PATCH)

@@ -53,7 +53,7 @@ _ANSWERS = (201, 409, 422)  # created, the name is taken, the name is invalid
 
 
 class CreateParams(Model):
-    """Name of the Node, which must not exist in the cluster, unless the API server is to refuse it."""
+    """The name of the Node, which must not exist in the cluster unless the API server should refuse it."""
 
     node: str = Field("nodefall-nowhere", pattern=f"^{_ANY_NAME}$", description="The name of the Node.")
     refused: Flag = Field(

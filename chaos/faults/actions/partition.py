@@ -22,7 +22,7 @@ from chaos.faults.actions._table import TABLE_FACTS, TableState, block_rules, lo
 
 
 class Params(Model):
-    """Which traffic is dropped, always on both address families: a dual-stack node would use the other one."""
+    """The traffic to drop, always on both address families: a dual-stack node would use the other one."""
 
     from_: Literal["control-plane", "nodes", "other-zones", "everything-but-us", "cidr", "port"] = Field(
         "control-plane", alias="from", description=FROM
@@ -56,7 +56,7 @@ class Params(Model):
 
 
 class PartitionState(TableState, frozen=True):
-    """Besides: which address families of the API server were reachable (None: unaffected)."""
+    """The table's state, and the address families on which the API server was reachable (None: unaffected)."""
 
     reachable: dict[str, bool] | None = None
 
@@ -73,7 +73,7 @@ def _needs(params: Params) -> Needs:
 def _prepare(target: Target, params: Params) -> PartitionState:
     require_clean_table(target)
     if params.families is not None and len(set(params.families)) < 2:
-        why = "one address family is no partition: a dual-stack node uses the other one"
+        why = "one address family is not a partition: a dual-stack node uses the other one"
         raise Unsupported(why, hint="leave families out")
     traffic = params.traffic or "all"
     rule = BlockRule(
@@ -92,7 +92,7 @@ def _prepare(target: Target, params: Params) -> PartitionState:
 
 
 def _cuts_api(target: Target, params: Params) -> bool:
-    """Whether the host cannot reach any API server. Those of the control plane may all be in other zones."""
+    """Whether the partition cuts the host off from all API servers, which may all be in other zones."""
     if params.from_ == OTHER_ZONES:
         return params.traffic != "pods" and servers_are_in_other_zones(target)
     return blocks_api(params.from_, params.traffic)

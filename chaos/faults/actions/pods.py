@@ -39,7 +39,7 @@ _PERMISSIONS = {
 
 
 class PodState(Struct, frozen=True):
-    """Which pods, and their grace period."""
+    """The selection of pods, and their grace period."""
 
     node: NodeName
     namespace: Namespace
@@ -58,7 +58,7 @@ def _prepare_with_grace(target: Target, params: GraceParams) -> PodState:
 
 
 def _program(verb: PodVerb, state: PodState) -> Program:
-    """Pods are selected when the command is sent. Nothing restores a deleted pod: only its controller replaces it."""
+    """The program selects pods when the command is sent. There is no undo: only a controller replaces a deleted pod."""
     selector = PodSelector(state.node, state.namespace, state.name, state.selector)
     return Program((PodsCommand(verb, selector, state.grace),))
 

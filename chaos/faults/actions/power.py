@@ -36,7 +36,7 @@ _GOES_DOWN = (PseudoFact.MACHINE, "pid1-start", "boot-id", "inhibitor-locks")
 
 
 class PoweroffParams(Model):
-    """How the machine goes down, and how one without a power control starts again."""
+    """How the machine goes down, and how it starts again without a power control."""
 
     force: Flag = Field(
         False, description="Bypass logind (--force twice). Locks are ignored and services are not stopped."
@@ -63,7 +63,7 @@ def _prepare_poweroff(target: Target, params: PoweroffParams) -> PoweroffState:
 
 
 def _alarm(target: Target, seconds: float) -> int:
-    """Whole seconds until the alarm. Raises Unsupported where no alarm of a clock can wake the machine."""
+    """Whole seconds until the alarm. Raises Unsupported if no clock alarm can wake the machine."""
     hint = "give its host a power control in the inventory"
     if not target.facts.get("rtc") or target.facts.get("shared-kernel") is not False:
         refuse_unusable_power_control(target)
@@ -80,7 +80,7 @@ def _alarm(target: Target, seconds: float) -> int:
 
 
 def _poweroff(state: PoweroffState) -> Program:
-    """The alarm stays set: a machine that goes down needs it, and it has no effect on one that is up."""
+    """Power off. The alarm stays set: a machine that goes down needs it, and it has no effect on a running machine."""
     force = ("--force", "--force") if state.force else ()
     off = HostCommand(("systemctl", "poweroff", *force), ends_session=True)
     if state.alarm is None:
@@ -124,7 +124,7 @@ def _prepare_button(target: Target, _: NoParams) -> MachineState:
 
 
 def _press_button(state: MachineState) -> Program:
-    """Undone when no stop is under way any more: a machine that has not begun to shut down still looks up."""
+    """Press the button. The undo waits until no stop is in progress: before its shutdown, a machine still looks up."""
     on = power_on_again(state)
     not_stopping = FactCheck(PseudoFact.STOPPING, False)
     return Program(

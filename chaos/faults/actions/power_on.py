@@ -40,7 +40,7 @@ def _check_machine_on(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _was_not_off(timeline: Timeline, step: StepRun, off: Fact) -> ProofResult | None:
-    """Disproven by a power control that said off of a machine that ran."""
+    """Disproven if the power control reported off while the machine was running."""
     for stretch in off_stretches(timeline, step.node):
         if stretch.disproof and off in stretch.readings:
             sign = stretch.disproof
@@ -50,7 +50,7 @@ def _was_not_off(timeline: Timeline, step: StepRun, off: Fact) -> ProofResult | 
 
 
 def _said_on(timeline: Timeline, step: StepRun, off: Fact, on: Fact) -> ProofResult:
-    """Proven, unless the machine shows no sign of life for longer than a boot takes."""
+    """Proven by the power control, unless the machine shows no sign of life for longer than a boot takes."""
     silence = timeline.end - step.begin
     has_shown = any(sign.hi > off.t for sign in signs_of_life(timeline, step.node))
     if silence > _BOOT_SECONDS and not has_shown:
@@ -82,14 +82,14 @@ def _compare_readings(
 
 
 def _check_boot_id(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by another boot ID than before the step, where no PID 1 is read, as on Windows."""
+    """Proven by a new boot ID, where PID 1 is not read, as on Windows."""
     if timeline.readings(step.node, "pid1-start"):
         return no_proof("the start of PID 1 is read")
     return boot_changed(timeline, step)
 
 
 class PowerOnState(Struct, frozen=True):
-    """Whether the power control can read if the machine is on."""
+    """Whether the power control can read the power state."""
 
     can_read_power: bool = True  # not in states of 0.1.0
 

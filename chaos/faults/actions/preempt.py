@@ -1,4 +1,4 @@
-"""A pod of high priority that needs the resources of others."""
+"""A pod of high priority that preempts other pods."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)", re.ASCII)
 
 
 class Params(Model):
-    """How much CPU, and which priority."""
+    """The CPU request and the priority."""
 
     cpu: str | None = Field(
         None,
@@ -85,7 +85,7 @@ def _cpu_request(pod: Any) -> float:
 
 
 def _min_preemption_cpu(allocatable: float, pods: Iterable[Any], priority: int) -> float:
-    """1m more than what is free. Raises ValueError where no pod has a lower priority."""
+    """The free CPU plus 1m. Raises ValueError if no pod has a lower priority."""
     active = [pod for pod in pods if field(pod, "/status/phase") not in ("Succeeded", "Failed")]
     free = allocatable - sum(_cpu_request(pod) for pod in active)
     lower = sum(_cpu_request(pod) for pod in active if (field(pod, "/spec/priority") or 0) < priority)
@@ -95,7 +95,7 @@ def _min_preemption_cpu(allocatable: float, pods: Iterable[Any], priority: int) 
 
 
 def _is_preempted(pod: Pod, by: str) -> bool:
-    """kubernetes/pkg/scheduler/framework/preemption/executor.go, pkg/kubelet/preemption/preemption.go."""
+    """Whether the pod was preempted (scheduler/framework/preemption/executor.go, kubelet/preemption/preemption.go)."""
     target = pod_condition(pod, "DisruptionTarget")
     if by == "kubelet":  # status.reason is empty if all containers exit 0; the condition's is that of all evictions
         by_message = target is not None and target.status == "True" and target.message == _BY_KUBELET
@@ -117,7 +117,7 @@ def _check_preempted(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_unfit(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by the step's pod, which fits on the node only by preemption: whether any follows is in question."""
+    """Proven by the step's pod, which fits on the node only by preemption, whether or not preemption follows."""
     by_kubelet = step.params.get("by") == "kubelet"
     for pods in timeline.pods.values():
         if not pods.first.object.metadata.name.startswith(_PREFIX) or pods.first.t < step.begin:
@@ -133,7 +133,7 @@ def _check_unfit(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _find_event(timeline: Timeline, step: StepRun) -> ProofResult | None:
-    """The kubelet emits the Event before it kills the pod, whose last version may never be observed."""
+    """Find the kubelet's Event. It precedes the end of the pod, whose last version may never be observed."""
     for entry, event in timeline.events.with_reason(_REASON):
         pod, source = event.involved_object, event.source
         from_kubelet = source is not None and (source.component, source.host) == ("kubelet", step.node)

@@ -97,7 +97,7 @@ def _prepare(target: Target, params: Params) -> SignalState:
 
 
 def _program(state: SignalState) -> Program:
-    """Undone: a Ready node has received the cancellation; a restart of the kubelet restores a lost lock."""
+    """The undo is proven when a Ready node has received the cancellation; a kubelet restart restores a lost lock."""
     steps, proof = [UndoStep(_emit(False), unless=NODE_READY)], [NODE_READY]
     if state.had_inhibitor:
         lock = FactCheck("inhibitor-kubelet", True)

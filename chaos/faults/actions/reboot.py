@@ -75,7 +75,7 @@ HARD_REBOOT = Action(
 
 
 class CrashState(Struct, frozen=True):
-    """Whether the power control can reset the machine, and after how long; facts to be restored."""
+    """Whether and when the power control resets the machine, and the facts to restore."""
 
     can_reset: bool
     grace_seconds: float
@@ -99,7 +99,7 @@ def _prepare_crash(target: Target, _: NoParams) -> CrashState:
 
 
 def _crash(state: CrashState) -> Program:
-    """Undone by powering a machine that hangs off once, then on."""
+    """Crash the machine. The undo powers a hanging machine off once, then on."""
     off = UndoStep(
         PowerCommand(PowerVerb.OFF),
         unless=NO_SHUTDOWN_IN_PROGRESS,

@@ -79,7 +79,7 @@ def _validate_whole_minutes(text: str) -> str:
 
 
 class ScheduleParams(Model):
-    """When, and whether the shutdown may happen."""
+    """The time of the shutdown, and whether it may happen."""
 
     in_: Annotated[DurationText, AfterValidator(_validate_whole_minutes)] = Field("60s", alias="in")
     fires: Flag = Field(
@@ -98,7 +98,7 @@ class ScheduleState(Struct, frozen=True):
 
 
 def require_power_if_it_fires(target: Target, params: ScheduleParams) -> None:
-    """Raises Unsupported for a shutdown that may happen on a machine that nothing powers on again."""
+    """Raises Unsupported if the shutdown may happen and nothing powers the machine on again."""
     if params.fires:
         require_power_control(
             target,
@@ -163,7 +163,7 @@ _NO_LONGER_IN_PROGRESS = fact_is(
 
 
 def went_down(timeline: Timeline, step: StepRun, after: str = "") -> ProofResult | None:
-    """Disproves a cancellation by a machine that is off or has booted; ``after``: what to add if it is off."""
+    """Disproves a cancellation if the machine is off or has booted; ``after``: text to add if it is off."""
     off = machine_off(timeline, step)
     if off.status is ProofStatus.PROVEN:
         return ProofResult(ProofStatus.DISPROVEN, f"{step.node} still powered off{after}", off.evidence)
@@ -171,7 +171,7 @@ def went_down(timeline: Timeline, step: StepRun, after: str = "") -> ProofResult
 
 
 def _in_flight(timeline: Timeline, step: StepRun) -> str:
-    """What to add if the shutdown had begun before it was cancelled."""
+    """Text to add if the shutdown had begun before it was cancelled."""
     begun = last_reading_before(timeline, step, "preparing-for-shutdown")
     if begun is None or begun.value == NOT_PREPARING:
         return ""
@@ -179,7 +179,7 @@ def _in_flight(timeline: Timeline, step: StepRun) -> str:
 
 
 def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Disproven by a machine that is off; proven by logind's own state."""
+    """Disproven if the machine is off; proven by logind's own state."""
     if down := went_down(timeline, step, _in_flight(timeline, step)):
         return down
     found = _NOT_IN_PROGRESS.check(timeline, step)
@@ -189,7 +189,7 @@ def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_logins(timeline: Timeline, step: StepRun, found: ProofResult) -> ProofResult:
-    """``found``, if the host admits logins again. Recordings of 0.2 do not show it."""
+    """Returns ``found`` if the host admits logins again. Recordings of 0.2 do not show this."""
     later = list(readings_after(timeline, step, "nologin"))
     if not later and last_reading_before(timeline, step, "nologin") is None:
         return found
@@ -234,7 +234,7 @@ def _prepare_in_flight(target: Target, _: NoParams) -> KubeletState:
     version = target.require_fact("systemd-version", "only some systemds can cancel a shutdown that has begun")
     if version < _MIN_SYSTEMD:
         raise Unsupported(
-            f"{target.node} has systemd {version}, which answers 0 and still goes down",
+            f"{target.node} has systemd {version}, which exits with 0 but still shuts down",
             hint=f"use systemd {_MIN_SYSTEMD} or later; cancel-shutdown shows what {version} does",
         )
     return capture_kubelet_state(target, "the kubelet must be restarted afterwards")

@@ -1,4 +1,4 @@
-"""Swap turned off for a while: what was swapped out comes back into memory, and nothing can be swapped out."""
+"""Swap turned off for a while: swapped pages return to memory, and nothing can be swapped out."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SwapArea(Struct, frozen=True):
 
 
 class SwapState(Struct, frozen=True):
-    """What the host swapped to before, in the order of use, and the failsafe timer."""
+    """The previous swap areas, in the order of use, and the failsafe timer."""
 
     areas: tuple[SwapArea, ...]
     tag: Tag
@@ -83,7 +83,7 @@ def swap_areas(stdout: str, exit_code: int) -> list[list[Any]]:
     form=SWAPS,
 )
 def swap_area(stdout: str, exit_code: int, params: AreaParams) -> int | None:
-    """Whole number, -1 if the kernel chose it; null if the host does not swap to it."""
+    """Whole number, -1 if the kernel chose it; null if the host does not use the area."""
     return next((area[1] for area in swap_areas.parse(stdout, exit_code) if area[0] == params.path), None)
 
 
@@ -102,7 +102,7 @@ def _prepare(target: Target, params: DurationParams) -> SwapState:
             f"{target.node} swaps to {strange[0]}, which swapon would not find", hint="turn it off by hand"
         )
     used = sum(area[2] for area in areas)
-    room = _MAX_SHARE * target.require_fact("memory", "what was swapped out must fit into it")["available"]
+    room = _MAX_SHARE * target.require_fact("memory", "swapped-out pages must fit into it")["available"]
     if used > room:
         raise Unsupported(
             f"{target.node}: {used >> 20} MiB are swapped out, and its memory has room for {int(room) >> 20} MiB",
@@ -113,7 +113,7 @@ def _prepare(target: Target, params: DurationParams) -> SwapState:
 
 
 def _program(state: SwapState) -> Program:
-    """Each area is turned on by itself, the first first: the kernel gives those without a priority lower and lower."""
+    """The undo turns the areas on one by one, in order: the kernel gives each area without a priority a lower one."""
     on = [("swapon", "--priority", str(area.priority), area.path) for area in state.areas]
     checks = tuple(_is_on(area) for area in state.areas)
     steps = (UndoStep(HostCommand(argv), unless=check) for argv, check in zip(on, checks, strict=True))
@@ -138,7 +138,7 @@ ACTION = Action(
     state=SwapState,
     undo_kind=UndoKind.RESTORES,
     keeps_pods_running=True,
-    proofs=(holds_until("swap-areas", lambda areas: areas == [], "the kernel swaps to nothing"),),
+    proofs=(holds_until("swap-areas", lambda areas: areas == [], "the host has no active swap"),),
     needs=Needs(("shared-kernel", "memory", "swap-areas"), ("swap-areas",)),
     prepare=_prepare,
     program=_program,

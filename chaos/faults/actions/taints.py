@@ -60,7 +60,7 @@ def _check_tainted(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 class TaintState(Struct, frozen=True):
-    """The taint to add, and the previous value of the one with the same key and effect."""
+    """The taint to add, and the previous value of the taint with the same key and effect."""
 
     node: NodeName
     taint: TaintSpec
@@ -100,7 +100,7 @@ TAINT = Action(
 
 
 class UntaintParams(Model):
-    """Which taints."""
+    """The taints to remove."""
 
     key: LabelKey
     effect: _Effect | None = Field(

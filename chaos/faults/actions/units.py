@@ -129,7 +129,7 @@ def _signal(name: str, unit: str) -> tuple[str, ...]:
 
 
 def _prepare_freeze(target: Target, _: NoParams) -> KubeletState:
-    """Raises Unsupported where the signal would stop another process than the kubelet."""
+    """Raises Unsupported if the signal would stop a process other than the kubelet."""
     state = capture_kubelet_state(target, "the step freezes the kubelet's main process")
     if state.unit in SUPERVISING_UNITS:
         raise Unsupported(
@@ -191,7 +191,7 @@ def _check_canceled(timeline: Timeline, step: StepRun) -> ProofResult:
     for entry, record in returned_entries(timeline, step):
         if record.delivery != Delivery.ANSWERED or not str(record.evidence.get("stderr", "")).endswith(" canceled."):
             continue
-        because = "systemd canceled the restart, as the machine shuts down: the kubelet was stopped and not started"
+        because = "systemd canceled the restart because of the shutdown: the kubelet was stopped and not started"
         later = [r for r in readings_after(timeline, step, "kubelet-process") if r.t > entry.t]
         if before is not None and any(reading.value == before.value for reading in later):
             return no_proof(f"systemd canceled the restart, and the kubelet of {step.node} still ran afterwards")
@@ -201,7 +201,7 @@ def _check_canceled(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _check_accepted(timeline: Timeline, step: StepRun) -> ProofResult:
-    """For steps during a shutdown: the machine may be off before its processes can be read again."""
+    """Proof for steps during a shutdown: the machine may be off before its processes can be read again."""
     before = last_reading_before(timeline, step, "kubelet-process")
     for reading in readings_after(timeline, step, "kubelet-process"):
         same = before is not None and reading.value == before.value and reading.t > (step.returned or step.begin)
@@ -221,7 +221,7 @@ def _check_started(timeline: Timeline, step: StepRun) -> ProofResult | None:
 
 
 def _restart(state: KubeletState) -> Program:
-    """systemctl fails with that text when a shutdown takes the place of the unit's job."""
+    """Restart a unit. systemctl fails with that text when a shutdown replaces the unit's job."""
     canceled = f"Job for {state.unit} canceled."
     restart = structs.replace(systemctl("restart", state.unit), undecided=(canceled,))
     return Program((restart,), restore_kubelet(state))

@@ -49,7 +49,7 @@ Amount = Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^\d+%$")]
 
 
 class ScaleParams(ObjectParams):
-    """Which workload, and the number of replicas."""
+    """The workload, and the number of replicas."""
 
     kind: Literal["deployment", "statefulset"]
     replicas: int = Field(ge=0)
@@ -69,7 +69,7 @@ def _check_replicas_stored(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 class ScaleState(Struct, frozen=True):
-    """Path of the workload, the number of replicas to set, and the previous one."""
+    """The workload's API path, the number of replicas to set, and the previous number."""
 
     path: WorkloadPath
     replicas: int
@@ -141,7 +141,7 @@ def _check_generation(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 class RestartState(Struct, frozen=True):
-    """Path of the workload, value of the annotation to set, and the previous one."""
+    """The workload's API path, the annotation value to set, and the previous value."""
 
     path: WorkloadPath
     tag: Tag
@@ -188,7 +188,7 @@ ROLLOUT_RESTART = Action(
 
 
 class BudgetParams(ObjectParams):
-    """Which budget, and one of the two limits."""
+    """The budget, and one of its two limits."""
 
     min_available: Amount | None = Field(None, alias="min-available", description="A number or a percentage.")
     max_unavailable: Amount | None = Field(None, alias="max-unavailable", description="A number or a percentage.")
@@ -208,7 +208,7 @@ def _check_budget_stored(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 class BudgetState(Struct, frozen=True):
-    """Path of the budget, the limits to set (None: remove), and the previous ones."""
+    """The budget's API path, the limits to set (None: remove), and the previous limits."""
 
     path: BudgetPath
     min_available: int | str | None

@@ -155,7 +155,7 @@ def kubelet_client_certificate(stdout: str, exit_code: int) -> dict[str, str | b
 
 
 def _sections(stdout: str) -> list[list[str]]:
-    """Lines before the titles of the script, and after each. Raises ValueError where one is missing."""
+    """The lines before the script's first title and after each title. Raises ValueError if a title is missing."""
     sections: list[list[str]] = [[]]
     for line in stdout.splitlines():
         if line in _TITLES:

@@ -1,4 +1,4 @@
-"""The container runtime and what it runs."""
+"""The container runtime and its containers."""
 
 from __future__ import annotations
 

@@ -103,12 +103,12 @@ class DiskLimitParams(Model):
 
 
 def cgroup_of(unit: str) -> str:
-    """Directory of the unit's control group; services are in system.slice."""
+    """The directory of the unit's control group; services are in system.slice."""
     return f"/sys/fs/cgroup/{unit}" if unit.endswith(".slice") else f"/sys/fs/cgroup/system.slice/{unit}"
 
 
 def limit_files(unit: str) -> tuple[str, ...]:
-    """What ``systemctl set-property --runtime`` writes for the properties."""
+    """The files that ``systemctl set-property --runtime`` writes for the properties."""
     return tuple(f"{directory}/{unit}.d/50-{name}.conf" for directory in DIRECTORIES for name in PROPERTIES)
 
 

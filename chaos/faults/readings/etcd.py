@@ -121,7 +121,7 @@ def _members(found: Any, statuses: Any) -> dict[str, Any]:
 
 
 def _statuses(entries: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """By the member's ID; those that did not answer are missing."""
+    """The members' statuses by ID, without members that did not answer."""
     for entry in entries:
         if status := entry.get("Status"):
             yield status["header"]["member_id"], status

@@ -13,7 +13,7 @@ from chaos.core.field_types import Model
 
 
 def json_rows(text: str) -> list[dict[str, Any]]:
-    """The mappings of a JSON array; none of an empty text. Raises ValueError."""
+    """The mappings in a JSON array; empty for an empty text. Raises ValueError."""
     rows = json.loads(text) if text.strip() else []
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{text.strip()[:80]!r} is not a list of mappings")
@@ -130,10 +130,10 @@ def netem(stdout: str, exit_code: int) -> bool | dict[str, str | int]:
 
 
 def _two_lines(stdout: str) -> tuple[str, str]:
-    """Raises ValueError; tc prints an empty line where there is none to list."""
+    """Split the output into two lines; tc prints an empty line for an empty list. Raises ValueError."""
     lines = stdout.strip("\n").split("\n") if stdout.strip() else []
     if len(lines) not in (1, 2):
-        raise ValueError("tc and ip printed something else than a line each")
+        raise ValueError("tc and ip did not print exactly one line each")
     return ("", lines[0]) if len(lines) == 1 else (lines[0], lines[1])
 
 

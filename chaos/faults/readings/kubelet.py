@@ -127,7 +127,7 @@ def kubelet_journal(stdout: str, exit_code: int) -> dict[str, Any]:
 
 
 def _journal_line(entry: dict[str, Any]) -> dict[str, Any]:
-    """Entry of the fact, see systemd.journal-fields(7); a message that is not UTF-8 is a list of bytes."""
+    """An entry of the fact, see systemd.journal-fields(7); a message that is not UTF-8 is a list of bytes."""
     message = entry["MESSAGE"]
     text = bytes(message).decode("utf-8", "replace") if isinstance(message, list) else str(message)
     return {"t": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "message": text}

@@ -1,4 +1,4 @@
-"""logind: what holds a shutdown up, and what it is about to do."""
+"""logind: the locks that delay a shutdown, and pending shutdowns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MANAGER = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedeskto
 
 
 def _property(name: str, summary: str, property_: str, form: str) -> HostFact:
-    """The fact that is a property of logind's manager, in the text format of busctl, of this form."""
+    """Make a fact from a property of logind's manager, in busctl's text format."""
     return host_fact(
         name,
         summary,
@@ -81,7 +81,7 @@ LIST_INHIBITORS = HostCommand(("busctl", "--json=short", "call", *_MANAGER, "Lis
 
 
 def parse_inhibitors(stdout: str, exit_code: int) -> list[dict[str, Any]]:
-    """Locks as {who, what, mode, why}, of busctl's JSON. Raises ValueError."""
+    """Parse the locks in busctl's JSON as {who, what, mode, why}. Raises ValueError."""
     if exit_code:
         raise ValueError("logind did not answer")
     try:
@@ -160,5 +160,5 @@ def bus_processes(stdout: str, exit_code: int) -> dict[str, int | str]:
         elif not processes.get("bus"):
             processes |= {"bus": pid, "bus-unit": unit}
     if exit_code or "bus" not in processes or "logind" not in processes:
-        raise ValueError("the host has no D-Bus or no logind")
+        raise ValueError("the host lacks D-Bus or logind")
     return processes

@@ -149,7 +149,7 @@ def api_reachable(stdout: str, exit_code: int) -> dict[str, bool]:
 
 
 def _probe_command(address: str, port: int) -> str:
-    """Command of one probe. All run at once: in sequence, a partition in between would show in some of them only."""
+    """The command of one probe. All run in parallel: in sequence, a partition in between would affect only some."""
     host = f"[{address}]" if ":" in address else address
     script = f'curl -s -k --noproxy "*" -o /dev/null -m {CURL_TIMEOUT} https://{host}:{port}/readyz; echo {address} $?'
     return shlex.join(("sh", "-c", script))

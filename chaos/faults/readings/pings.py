@@ -38,7 +38,7 @@ def label_of(node: Any, key: str) -> str:
 
 
 def in_other_zones(nodes: Iterable[dict[str, Any]], zone: str) -> list[dict[str, Any]]:
-    """Those of the Nodes that are in a zone, and in another one than ``zone``."""
+    """The Nodes that are in a zone other than ``zone``."""
     return [node for node in nodes if label_of(node, ZONE_LABEL) not in ("", zone)]
 
 
@@ -49,7 +49,7 @@ _TIMES = re.compile(r"= [\d.]+/([\d.]+)/([\d.]+)")
 
 
 class PeersParams(Model):
-    """Which peers."""
+    """The peers."""
 
     networks: str = Field(
         "", description="Networks, separated by commas, whose peers are pinged instead of API servers and nodes."
@@ -73,18 +73,18 @@ class PeersParams(Model):
 
 
 class PingParams(PeersParams):
-    """Which of them, too."""
+    """The peers, and which of them to ping."""
 
     family: Literal["ipv4", "ipv6"] | None = Field(None, description="Only addresses of this family.")
 
 
 def peer_facts(options: PeersParams | None) -> tuple[str, ...]:
-    """References of the facts that the peers are known by."""
+    """References of the facts that list the peers."""
     return (*_PEERS, *((_OWN_ZONE,) if options and options.by else ()), _OWN_NAME)
 
 
 def peers_by_kind(known: Mapping[str, Any], options: PeersParams | None) -> dict[str, list[str]]:
-    """Addresses to ping by kind of peer; of networks the known peers in them and the first address of each.
+    """Addresses to ping by kind of peer; for networks, the known peers in them and the first address of each.
 
     Raises ValueError for a node without a zone.
     """
@@ -108,7 +108,7 @@ def server_addresses(known: Mapping[str, Any]) -> list[str]:
 
 
 def _peers_by_zone(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str], name: str) -> dict[str, list[str]]:
-    """``labels``, ``name``: of the host's own Node. What it shares with others, as a virtual address, is no peer."""
+    """``labels``, ``name``: of the host's own Node. Shared addresses, such as a virtual one, are not peers."""
     zone = labels.get(ZONE_LABEL, "")
     if not zone:
         raise ValueError(f"the node has no label {ZONE_LABEL}")
@@ -122,7 +122,7 @@ def _peers_by_zone(nodes: Sequence[dict[str, Any]], labels: Mapping[str, str], n
 
 
 def _own_addresses(nodes: Sequence[dict[str, Any]], name: str) -> set[str]:
-    """Of the host's own Node: also an external one, which a NAT may answer for."""
+    """Addresses of the host's own Node, including an external one, for which a NAT may answer."""
     return {*node_addresses(node for node in nodes if field(node, "/metadata/name") == name)}
 
 
@@ -147,12 +147,12 @@ def choose_peers(known: Mapping[str, Any], options: PingParams | None) -> dict[s
 
 
 def _ping_script(peers: Mapping[str, str], options: str) -> str:
-    """For sh(1). What it prints is for :func:`_parse_pings`."""
+    """A script for sh(1) whose output :func:`_parse_pings` reads."""
     return "; ".join(f"echo peer {kind} {address}; ping {options} {address}" for kind, address in peers.items())
 
 
 def _parse_pings(stdout: str) -> dict[str, dict[str, Any]]:
-    """By kind of peer; ``mean`` and ``longest`` in seconds, -1 without an answer. Raises ValueError."""
+    """Parse pings by kind of peer; ``mean`` and ``longest`` in seconds, -1 without an answer. Raises ValueError."""
     found: dict[str, dict[str, Any]] = {}
     for (kind, address), part in _parts(stdout):
         counts, times = _COUNTS.search(part), _TIMES.search(part)
@@ -171,12 +171,12 @@ def _parse_pings(stdout: str) -> dict[str, dict[str, Any]]:
 
 
 def count_answers(stdout: str) -> list[tuple[tuple[str, str], list[int]]]:
-    """Kind and address of each peer, and how many pings were answered, by each ping(8) of it. Raises ValueError."""
+    """The kind and address of each peer, and the number of answers in each of its ping(8) runs. Raises ValueError."""
     return [(peer, [int(match[2]) for match in _COUNTS.finditer(part)]) for peer, part in _parts(stdout)]
 
 
 def _parts(stdout: str) -> list[tuple[tuple[str, str], str]]:
-    """Kind and address of each peer, and what was printed of it. Raises ValueError."""
+    """The kind and address of each peer, and its output. Raises ValueError."""
     found = []
     for part in stdout.split("peer ")[1:]:
         kind, address = part.split(maxsplit=2)[:2]
@@ -214,7 +214,7 @@ def _ping_needs(options: PingParams | None) -> tuple[str, ...]:
 
 
 def _ping(options: str, seconds: float) -> Callable[[Known, PingParams], HostCommand]:
-    """``options``: of ping(8); ``seconds``: within which it ends."""
+    """The ping(8) command with ``options``; it ends within ``seconds``."""
 
     def command(known: Known, params: PingParams) -> HostCommand:
         return HostCommand(("sh", "-c", _ping_script(choose_peers(known, params), options)), timeout=seconds)

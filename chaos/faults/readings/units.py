@@ -17,7 +17,7 @@ _STATE = r"ActiveState=[a-z-]+\n"
 
 
 def show_command(units: Sequence[str]) -> HostCommand:
-    """Command whose output :func:`parse_unit` understands."""
+    """The command whose output :func:`parse_unit` reads."""
     properties = "--property=Id,ActiveState,LoadState,UnitFileState"
     return HostCommand(("systemctl", "show", properties, *units), sudo=False)
 
@@ -50,17 +50,17 @@ def parse_active_state(stdout: str, exit_code: int) -> str:
 
 
 def show_active_state(unit: str) -> HostCommand:
-    """Command whose output :func:`parse_active_state` understands."""
+    """The command whose output :func:`parse_active_state` reads."""
     return HostCommand(("systemctl", "show", "--property=ActiveState", unit), sudo=False)
 
 
 def _unit(name: str, summary: str, units: Sequence[str], value: str) -> HostFact:
-    """A fact that names the one of ``units`` that the host uses."""
+    """Make a fact that names the unit, one of ``units``, that the host uses."""
     return host_fact(name, summary, show_command(units), value=value, form=_SHOWN)(partial(parse_unit, names=units))
 
 
 def _state(name: str, summary: str, unit: str) -> HostFact:
-    """The fact in which state a unit is; ``unit``: the fact that names it."""
+    """Make a fact for the state of a unit; ``unit``: the fact that names the unit."""
     value = "Text: systemd's ActiveState: active, inactive, failed, activating, deactivating."
     return host_fact(
         name, summary, lambda known: show_active_state(str(known[unit])), needs=(unit,), value=value, form=_STATE
@@ -68,7 +68,7 @@ def _state(name: str, summary: str, unit: str) -> HostFact:
 
 
 def _filler(name: str, summary: str) -> HostFact:
-    """The fact in which state one of nodefall's own units is."""
+    """Make a fact for the state of one of nodefall's own units."""
     value = "Text: systemd's ActiveState, as ``active``; ``inactive`` if the unit is not loaded."
     command = show_active_state(f"nodefall-{name}.service")
     return host_fact(name, summary, command, value=value, form=_STATE)(parse_active_state)

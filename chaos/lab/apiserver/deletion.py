@@ -1,4 +1,4 @@
-"""What a deletion depends on: preconditions, the propagation policy, and for evictions budgets."""
+"""Conditions of a deletion: preconditions, the propagation policy, and for evictions budgets."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _DELAY = (0.002, 0.03)  # events are sent by a separate goroutine; seen in the r
 
 
 class _Key(NamedTuple):
-    """What equal events have in common; ``namespace``, ``name`` and ``uid`` of the involved object."""
+    """The key that equal events share; ``namespace``, ``name`` and ``uid`` of the involved object."""
 
     kind: str
     namespace: str

@@ -137,7 +137,7 @@ def _cause(budget: Object) -> str:
 
 
 def before_deletion(registry: Registry, plural: str, namespace: str, name: str) -> None:
-    """What a client's DELETE does first: nothing, but by the rules. Raises EvictionRefused."""
+    """Called before a client's DELETE; does nothing unless the rules say otherwise. Raises EvictionRefused."""
     rules, obj = registry.rules.api_server, registry.store.get(plural, namespace, name)
     if obj is None or is_deleting(obj):
         return

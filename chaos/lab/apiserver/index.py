@@ -167,7 +167,7 @@ def _owner_uids(references: Iterable[Object]) -> Iterator[Value]:
 
 
 class Deferred(Protocol):
-    """What an object is built from."""
+    """The parts from which an object is built."""
 
     def build(self, uid: str, version: int) -> Object:
         """The object, with this uid and resourceVersion; without owners and finalizers."""

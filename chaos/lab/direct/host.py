@@ -47,7 +47,7 @@ class Task(Generic[T]):
         return cast("T", self._value)
 
     def cancel(self) -> None:
-        """End the task where it waits, or as soon as it does. No effect on one that is done."""
+        """End the task where it waits, or as soon as it waits. Has no effect on a finished task."""
         self._is_cancelled = True
         if not self.done and self._forget is not None:
             self._forget()
@@ -208,7 +208,7 @@ class DirectHost:
         self._was_reachable = machine.is_reachable
 
     def _lose_power(self) -> None:
-        """Forget what does not survive the end of all programs."""
+        """Drop the state that does not survive the end of all programs."""
 
     def _track(self, task: Task[int]) -> Task[int]:
         self._tasks.add(task)

@@ -55,7 +55,7 @@ class DirectLab:
 
     @property
     def token(self) -> str:
-        """Of the user with limited permissions if there is one, else of the administrator."""
+        """The token of the user with limited permissions if there is one, otherwise of the administrator."""
         return self.access.users[1 if len(self.access.users) > 1 else 0].token
 
     def request(

@@ -185,7 +185,7 @@ def _compile(path: str) -> re.Pattern[str]:
 
 
 async def _reject(is_known: bool, request: Request) -> NoReturn:
-    """As aiohttp's router does for a path or a method that it does not know."""
+    """Reject a request like aiohttp's router does for an unknown path or method."""
     if is_known:
         raise web.HTTPMethodNotAllowed(request.method, [])
     raise web.HTTPNotFound

@@ -26,7 +26,7 @@ _FLOWER = re.compile(
 
 
 class TrafficError(ValueError):
-    """What tc(8) prints for a command that the kernel refuses, or that is not simulated."""
+    """The output of tc(8) for a command that the kernel refuses, or that is not simulated."""
 
 
 @dataclass(frozen=True, slots=True)

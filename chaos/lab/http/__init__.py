@@ -1,1 +1,1 @@
-"""What the simulated cluster answers over HTTP: the API server, and the ports of its components."""
+"""The HTTP servers of the simulated cluster: the API server, and the ports of its components."""

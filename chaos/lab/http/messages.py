@@ -115,7 +115,7 @@ _LARGE, _PIECE = 1 << 22, 1 << 18  # bytes
 
 
 class Request(Protocol):
-    """What handlers read of a request: one of aiohttp, or one that is made in this process."""
+    """The parts of a request that handlers read: one of aiohttp, or one that is made in this process."""
 
     @property
     def method(self) -> str: ...

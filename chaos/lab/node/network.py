@@ -90,11 +90,11 @@ class Network:
         return bool(self._impairments or self._inbound)
 
     def impairments(self) -> dict[Family, Impairment]:
-        """Of packets to the API server."""
+        """The impairments of packets to the API server."""
         return dict(self._impairments)
 
     def inbound_impairments(self) -> dict[Family, Impairment]:
-        """Of packets from the API server."""
+        """The impairments of packets from the API server."""
         return dict(self._inbound)
 
     def passes(self, family: Family, rng: Random) -> bool:

@@ -192,7 +192,7 @@ def _set_readiness(session: Session, operation: Operation) -> None:
 
 
 def _uids(session: Session, operation: Operation) -> list[str]:
-    """UIDs of the pod's containers in the runtime; that of a static pod is not its mirror's."""
+    """UIDs of the pod's containers in the runtime; a static pod's UID differs from its mirror's."""
     names = session.machine(operation).runtime.names
     return [uid for uid, pod in names.items() if pod == operation.params["pod"]]
 

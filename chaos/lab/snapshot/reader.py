@@ -38,7 +38,7 @@ class _Missing(msgspec.Struct):
 
 
 class _Header(msgspec.Struct, rename="camel"):
-    """What is read of the header, only to check it. ``taken``: epoch seconds, before the year 9000."""
+    """The parts of the header that are checked. ``taken``: epoch seconds, before the year 9000."""
 
     taken: Annotated[float, msgspec.Meta(ge=0, le=2e11)]
     kubernetes: str = ""

@@ -126,7 +126,7 @@ class Simplifier:
         self.rejected = self.rejected or reason
 
     def lines(self) -> list[str]:
-        """One line each, for people."""
+        """One line for each kind, as text."""
         lines = [f"{what} ({number}): {EFFECTS[what]}" for what, number in sorted(self.found.items())]
         return [*lines, f"first rejected: {self.rejected}"] if self.rejected else lines
 

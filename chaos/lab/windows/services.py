@@ -196,7 +196,7 @@ class ServiceManager:
             service.on_preshutdown(partial(self._preshutdown_ends, service, once))
 
     def _preshutdown_ends(self, service: Service, once: _Once) -> None:
-        """Note STOPPED. The process continues until the machine is off: the handler does not end it."""
+        """Set the state STOPPED. The process itself continues until the machine is off."""
         if service.state == STOP_PENDING:
             service.exit_code = 0
             self._set(service, STOPPED)

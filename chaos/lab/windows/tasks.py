@@ -25,7 +25,7 @@ Stop = Callable[[], None]
 class TaskDefinition:
     """``starts``: by the machine's clock, in epoch seconds. ``limit``: ExecutionTimeLimit in seconds, 0 for none.
 
-    ``source``: the XML that it was registered from. A task that runs is not started again (IgnoreNew).
+    ``source``: the XML that it was registered from. A running task is not started again (IgnoreNew).
     """
 
     command: str

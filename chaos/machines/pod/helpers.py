@@ -1,6 +1,6 @@
 """The helper pods of one process: made where a node is first contacted, removed together at its end.
 
-No pod that another process has made is ever used: it may be someone else's by now.
+It never uses a pod of another process, because someone else may control that pod by now.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Helper:
 
 
 class HelperPods:
-    """Thread safe. ``session`` labels the pods of this process, ``run`` too once it is known.
+    """The helper pods of this process. Thread safe. ``session`` labels them, and also ``run`` once it is known.
 
-    ``namespace``: where the options name none.
+    ``namespace``: the default if the options name none.
     """
 
     def __init__(self, kube: KubeApi, clock: Clock, namespace: str) -> None:
@@ -74,18 +74,18 @@ class HelperPods:
 
     @property
     def namespaces(self) -> list[str]:
-        """Where this process has made pods, sorted."""
+        """The namespaces in which this process has created pods, sorted."""
         with self._lock:
             return sorted(self._namespaces)
 
     def take_over(self, run: str, namespaces: Iterable[str]) -> None:
-        """Remove also what other processes of ``run`` have left there, which are dead: of an undo that has its lock."""
+        """Also remove pods left by other, dead processes of ``run``. Only for an undo that holds the run's lock."""
         with self._lock:
             self.run, self._is_undo = run, True
             self._namespaces.update(namespaces)
 
     def create(self, node: str, options: PodOptions) -> Helper:
-        """A new pod on ``node`` that is Ready. Raises Unreachable, or Refused for what must be changed first."""
+        """Create a pod on ``node`` and wait until it is Ready. Raises Unreachable, or Refused for a wrong setup."""
         self._check_node(node, options)
         namespace = options.namespace or self._namespace
         body = helper_pod(node, namespace, options, helper_labels(self.session, self.run))
@@ -128,11 +128,11 @@ class HelperPods:
         return self._clock.now()
 
     def pause(self) -> bool:
-        """Wait a little in cluster time; False if the run stops."""
+        """Sleep briefly in cluster time; returns False if the run stops."""
         return self._clock.sleep(POLL)
 
     def kubelet_peer(self, node: str) -> dict[str, str | int]:
-        """What the host sees of exec: connections from any API server to the kubelet's port, as a network and a port.
+        """The peer that the host sees during exec, as a network and a port: any API server, and the kubelet's port.
 
         Which of several API servers, or which konnectivity agent connects, changes from one command to the next.
         """
@@ -142,9 +142,9 @@ class HelperPods:
         return {"address": "::/0" if addresses and ":" in addresses[0] else "0.0.0.0/0", "port": int(port)}
 
     def remove(self) -> list[str]:
-        """Delete every pod of this process, or run, and wait until they have ended; what is left, for people.
+        """Delete every pod of this process or run, and wait until they have ended. Returns what is left, as text.
 
-        No more are made from now on; one that a thread is just making is awaited.
+        No pod is created after this call. It waits for a pod that another thread is just creating.
         """
         with self._lock:
             self._is_closed = True
@@ -155,11 +155,11 @@ class HelperPods:
             if not left and not is_creating:
                 self._namespaces.clear()
             elif self._clock.now() >= deadline or not self.pause():
-                return left or ["a helper pod that was just being made may be left"]
+                return left or ["a helper pod that was being created may be left"]
         return []
 
     def _delete_own(self) -> list[str]:
-        """Delete the remaining pods. Returns what is left, for people. A failure does not stop the deletion of other
+        """Delete the remaining pods. Returns what is left, as text. A failure does not stop the deletion of other
         pods.
         """
         left = []
@@ -183,10 +183,10 @@ class HelperPods:
 
     @contextmanager
     def _creation(self, node: str, namespace: str) -> Iterator[None]:
-        """The creation of a pod, which :meth:`remove` must not miss. Raises Unreachable after :meth:`remove`."""
+        """Count a pod creation inside the block, so that :meth:`remove` waits for it. Raises Unreachable after it."""
         with self._lock:
             if self._is_closed:
-                raise Unreachable(f"{node}: no helper pod is made any more, as they are being removed")
+                raise Unreachable(f"{node}: no more helper pods are created, because they are being removed")
             self._namespaces.add(namespace)
             self._creating += 1
         try:
@@ -212,24 +212,24 @@ class HelperPods:
         return dict(decode_body(response))
 
     def _check_node(self, node: str, options: PodOptions) -> None:
-        """Raises Unreachable for a node on which no pod would start, Refused for one where it would end another."""
+        """Raises Unreachable if no pod would start on the node, Refused if a new pod would evict another."""
         document = self._read_node(node)
         if (status := condition_status(document, "Ready")) != "True":
             why = f"{node} is not Ready (its condition is {status or 'missing'}): its kubelet starts no pod"
-            raise Unreachable(why, hint="give its host a transport that needs no kubelet, as ssh")
+            raise Unreachable(why, hint="give its host a transport that does not need the kubelet, such as ssh")
         if options.is_critical:
             self._check_room(node, field(document, "/status/allocatable/pods"))
 
     def _check_room(self, node: str, allocatable: str | None) -> None:
         """Raises Refused if the node has no room for another pod.
 
-        To admit a critical one the kubelet ends others: pkg/kubelet/preemption (facts 9).
+        To admit a critical pod, the kubelet ends others: pkg/kubelet/preemption (facts 9).
         """
         response = self._kube.request("GET", "/api/v1/pods", {"fieldSelector": f"spec.nodeName={node}"})
         check_success(response, f"the pods on {node} cannot be listed")
         count = sum(not is_finished(pod) for pod in decode_body(response).get("items") or [])
         if allocatable is not None and count >= int(allocatable):
-            why = "to start a helper pod its kubelet would end another"
+            why = "to start a helper pod its kubelet would end another pod"
             hint = "move a pod away from the node, or give its host transport ssh"
             raise Refused(f"{node} has {count} pods, and room for {allocatable}: {why}", hint=hint)
 
@@ -247,7 +247,7 @@ class HelperPods:
                 hint = "check image, imagePullSecret and priorityClass of its options in the inventory"
                 raise Unreachable(f"{node}: {helper} is not Ready{late}: {why_not_ready(pod)}", hint=hint)
             if not self.pause():
-                raise Unreachable(f"{node}: {helper} was not awaited, as the run stops")
+                raise Unreachable(f"{node}: {helper} was not ready before the run stopped")
 
 
 def _creation_refused(node: str, namespace: str, status: int, message: str) -> Refused:

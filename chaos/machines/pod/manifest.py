@@ -1,6 +1,6 @@
 """The helper pod of a node: privileged, on its host's PIDs and network, doing nothing by itself.
 
-What its status says: whether commands can be run in it, and if not, why. And the undo that removes the helper pods of
+Also reads from its status whether commands can be run in it, and makes the undo that removes the helper pods of
 a run, also after the death of the process that made them.
 """
 
@@ -88,7 +88,7 @@ def helper_labels(session: str, run: str) -> dict[str, str]:
 
 
 def helper_pod(node: str, namespace: str, options: PodOptions, labels: dict[str, str]) -> dict[str, Any]:
-    """The manifest of a new pod on ``node``, past the scheduler."""
+    """The manifest of a new pod on ``node``, which bypasses the scheduler."""
     container = {
         "name": CONTAINER,
         "image": options.image,
@@ -120,28 +120,28 @@ def helper_pod(node: str, namespace: str, options: PodOptions, labels: dict[str,
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether its container runs."""
+    """Whether the pod's container is running."""
     conditions = field(pod, "/status/conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
 def is_finished(pod: Pod) -> bool:
-    """Whether all its containers have ended for good."""
+    """Whether all containers of the pod have ended for good."""
     return field(pod, "/status/phase") in ("Succeeded", "Failed")
 
 
 def is_over(pod: Pod) -> bool:
-    """Whether it has ended for good, or is about to."""
+    """Whether the pod has ended for good, or is being deleted."""
     return is_finished(pod) or bool(field(pod, "/metadata/deletionTimestamp"))
 
 
 def why_not_ready(pod: Pod) -> str:
-    """The reasons that its status gives."""
+    """The reasons in the pod's status why it is not Ready."""
     return "; ".join(_reasons(pod)) or f"its phase is {field(pod, '/status/phase') or 'unknown'}"
 
 
 def is_hopeless(pod: Pod) -> bool:
-    """Whether it will not become Ready."""
+    """Whether the pod will never become Ready."""
     return is_over(pod) or any(waits.get("reason") in _HOPELESS for waits in _waiting(pod))
 
 
@@ -159,9 +159,9 @@ def _waiting(pod: Pod) -> Iterator[Mapping[str, Any]]:
 
 
 def removal(namespace: str, run: str) -> Undo:
-    """Delete the pods of ``run`` in ``namespace``, proven when there are none. Raises ValueError for no namespace.
+    """The undo that deletes the pods of ``run``, proven when none exist. Raises ValueError for an invalid namespace.
 
-    Also those of processes that undo it, which need none after this.
+    It includes pods of processes that undo the run: they need none after this.
     """
     if not _NAMESPACE.fullmatch(namespace):
         raise ValueError(f"{namespace!r} is not a namespace")

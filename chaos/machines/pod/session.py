@@ -1,9 +1,9 @@
 """Sessions through a helper pod: each command is a separate exec, armed first, in the namespaces of PID 1.
 
-Behind the name of a pod may be another machine at any time, as where a Node was made again under its name. So each exec
+A pod's name may lead to a different machine at any time, for example if its Node was recreated. Therefore each exec
 reports what identifies its host before its command is released.
 
-Nothing of a session is on the host. A command whose pod ends, as at a shutdown, is lost: whether it worked is for its
+A session leaves nothing on the host. A command whose pod ends, as in a shutdown, is lost: whether it worked is for its
 proof to say.
 """
 
@@ -36,7 +36,7 @@ _PROBE = HostCommand(("true",), timeout=READY_TIMEOUT)
 
 
 class HelperSlot:
-    """Thread safe. Who waits for a pod that another thread makes sleeps in cluster time: a lab's does not move else."""
+    """The helper pod of one node. Thread safe. Threads wait for a pod in cluster time, so that a lab's time moves."""
 
     def __init__(self, node: str, pods: HelperPods, options: PodOptions) -> None:
         self.node, self._pods, self._options = node, pods, options
@@ -45,7 +45,7 @@ class HelperSlot:
         self._lock = Lock()
 
     def get(self) -> Helper:
-        """The pod, which is created if necessary. Raises NodefallError."""
+        """Return the pod, creating it if necessary. Raises NodefallError."""
         with self._hold():
             if self._helper is None:
                 self._helper = self._create()
@@ -64,7 +64,7 @@ class HelperSlot:
             raise
 
     def renew(self, failed: Helper) -> bool:
-        """After an exec failed: whether another pod is worth a try. Raises NodefallError while this one may recover."""
+        """Whether to try a new pod after a failed exec. Raises NodefallError while this pod may recover."""
         with self._hold():
             if self._helper is not failed:
                 return True
@@ -82,7 +82,7 @@ class HelperSlot:
     def _hold(self) -> Iterator[None]:
         while not self._lock.acquire(blocking=False):
             if not self._pods.pause():
-                raise Unreachable(f"{self.node}: its helper pod was not awaited, as the run stops")
+                raise Unreachable(f"{self.node}: its helper pod was not ready before the run stopped")
         try:
             yield
         finally:
@@ -90,7 +90,7 @@ class HelperSlot:
 
 
 class ExecProcess(Process):
-    """Implements ``WaitingProcess``. For one thread; :meth:`kill` is for all.
+    """A program in a helper pod; implements ``WaitingProcess``. For one thread; any thread may call :meth:`kill`.
 
     The exit code is the one that the shell on the host prints: a process that the command started may have its outputs
     open for ever, and until they close the runtime reports no end.
@@ -132,7 +132,7 @@ class ExecProcess(Process):
             self._stream.close()
 
     def _step(self) -> ExitReason | None:
-        """Wait for output and take it; the exit reason, None while the command runs."""
+        """Wait for output and read it. Returns the exit reason, None while the command runs."""
         if self._stdout.is_closed and self._stderr.is_closed:
             return ExitReason.EXITED
         if self._stream.has_ended or (self._stream.status and self._stream.status.error):
@@ -163,11 +163,11 @@ class PodSession(ArmingSession):
         self._has_no_eof = False  # of an API server that speaks v4 alone
 
     def connect(self) -> None:
-        """Make the pod, and verify its host. Raises NodefallError."""
+        """Create the pod and verify its host. Raises NodefallError."""
         self.arm(_PROBE).cancel()
 
     def arm(self, command: HostCommand) -> ArmedCommand:
-        """Start ``command`` waiting on the host. Raises Unreachable, or Refused for another host than before."""
+        """Start ``command`` waiting on the host. Raises Unreachable, or Refused if the host has changed."""
         while True:
             helper = self._slot.get()
             try:
@@ -224,7 +224,7 @@ def _argv(argv: Sequence[str], mark: str) -> list[str]:
 
 
 def _bounded_input(command: HostCommand) -> list[str]:
-    """The command with an input of known length: v4 cannot end one."""
+    """Wrap the command so that its input has a known length: protocol v4 cannot close an input."""
     return ["sh", "-c", 'head -c "$0" | "$@"', str(len(command.stdin.encode())), *command.argv]
 
 

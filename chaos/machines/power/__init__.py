@@ -1,1 +1,1 @@
-"""Power control of machines. One file per driver, each exposes ``DRIVER``; secrets and programs are shared."""
+"""Power controls of machines. Each driver has one file, which exposes ``DRIVER``."""

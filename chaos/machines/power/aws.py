@@ -50,7 +50,7 @@ _OFF = {"Force": True, "SkipOsShutdown": True}
 
 @dataclass(frozen=True, slots=True)
 class GroupClients:
-    """Clients of the SDK."""
+    """Clients of the SDK for auto-scaling groups and EKS."""
 
     autoscaling: Any
     eks: Any
@@ -90,14 +90,14 @@ class AwsPower(PowerSettings):
     """Uses the credentials of the SDK: its environment variables, profiles, or the role of the machine."""
 
     kind: Literal["aws"] = Field(description="An instance of Amazon EC2.")
-    instance: Annotated[str, full_match("i-[0-9a-f]{8,17}", "is no ID of an instance")] | None = Field(
+    instance: Annotated[str, full_match("i-[0-9a-f]{8,17}", "is not an instance ID")] | None = Field(
         None, description="The ID of the instance. By default, it is taken from the Node's provider ID."
     )
-    region: Annotated[str, full_match("[a-z0-9-]+", "is no region")] | None = Field(
+    region: Annotated[str, full_match("[a-z0-9-]+", "is not a region")] | None = Field(
         None, description="The region. By default, it is taken from the Node's provider ID."
     )
     profile: str | None = Field(None, description="The profile in the configuration files of the SDK.")
-    account: Annotated[str, full_match("[0-9]{12}", "is no account: write 12 digits, in quotes")] | None = Field(
+    account: Annotated[str, full_match("[0-9]{12}", "is not an account ID: write 12 digits, in quotes")] | None = Field(
         None, description="The account that must own the instance."
     )
 
@@ -138,7 +138,7 @@ def make_aws_control(power: AwsPower, host: HostContext) -> AwsControl:
 def _region(zone: str) -> str:
     match = _REGION_OF_ZONE.match(zone)
     if not match:
-        raise Refused(f"power control aws has no region: {zone!r} is no zone", hint="write region in power")
+        raise Refused(f"power control aws has no region: {zone!r} is not a zone", hint="write region in power")
     return match[0]
 
 
@@ -163,7 +163,7 @@ class AwsControl(ProviderControl):
         return self._state(self._describe())
 
     def is_stopping(self) -> bool:
-        """Whether a stop that EC2 has accepted is not over."""
+        """Whether a stop that EC2 has accepted is still in progress."""
         return _state_name(self._describe()) in ("stopping", "shutting-down")
 
     def identity(self) -> PowerIdentity:
@@ -222,7 +222,7 @@ class AwsControl(ProviderControl):
         return answer.get(key, {}).get("Value")
 
     def _rights(self) -> Iterator[PowerRisk]:
-        """Dry runs: EC2 reports whether the credentials may do it, and does nothing."""
+        """Check permissions by dry runs: EC2 reports whether the credentials may do it, and does nothing."""
         calls = (("StopInstances", self._ec2.stop_instances), ("StartInstances", self._ec2.start_instances))
         for name, call in calls:
             try:
@@ -272,7 +272,7 @@ class AwsControl(ProviderControl):
 
 
 def _status(error: Any) -> int:
-    """The HTTP status of an error from EC2. Every status below 500 rejects the request."""
+    """The HTTP status of an EC2 error. Every status below 500 means that the request was rejected."""
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
     return status if status >= 500 else 400
 

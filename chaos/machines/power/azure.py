@@ -50,7 +50,7 @@ _PUBLIC = "https://management.azure.com"
 
 
 def is_aks(tags: Mapping[str, str] | None) -> bool:
-    """Whether AKS has made the machine: it tags all that it makes."""
+    """Whether AKS has created the machine: it tags everything that it creates."""
     return any(name.lower().startswith("aks-managed-") for name in tags or {})
 
 
@@ -74,7 +74,7 @@ def group_risks(client: Any, group: str, name: str) -> Iterator[PowerRisk]:
 
 
 def missing_rights(client: Any, resource: str, *, is_member: bool) -> list[str]:
-    """Those of the actions that the power control needs which Azure does not permit. Raises the SDK's errors.
+    """The actions that the power control needs but Azure does not permit. Raises the SDK's errors.
 
     Source: Authorization REST API, Permissions - List For Resource; a role permits ``actions`` without ``notActions``.
     """
@@ -99,13 +99,13 @@ class AzurePower(PowerSettings):
     """Uses the credentials of azure-identity: its environment variables, a managed identity, or ``az login``."""
 
     kind: Literal["azure"] = Field(description="A virtual machine of Azure.")
-    instance: Annotated[str, full_match(f"(?i:{VM_RESOURCE})", "is no resource ID of a virtual machine")] | None = (
+    instance: Annotated[str, full_match(f"(?i:{VM_RESOURCE})", "is not a virtual machine's resource ID")] | None = (
         Field(
             None,
             description="The resource ID, such as /subscriptions/.... By default, it is taken from the provider ID.",
         )
     )
-    endpoint: Annotated[str, full_match("https://[^/ ]+", "is no https URL without a path")] = Field(
+    endpoint: Annotated[str, full_match("https://[^/ ]+", "is not an https URL without a path")] = Field(
         _PUBLIC, description="The endpoint of Azure Resource Manager, for sovereign clouds."
     )
 
@@ -123,7 +123,8 @@ def make_azure_control(power: AzurePower, host: HostContext) -> AzureControl:
     found = re.fullmatch(VM_RESOURCE, resource, re.IGNORECASE)
     if not found:
         raise Refused(
-            f"power control azure of {host.node} has no machine: {resource} is none", hint="write instance in power"
+            f"power control azure of {host.node} has no machine: {resource} is not a VM",
+            hint="write instance in power",
         )
     credential = host.shared.get(("azure",), identity.DefaultAzureCredential)
 
@@ -143,7 +144,7 @@ def make_azure_control(power: AzurePower, host: HostContext) -> AzureControl:
 
 
 def _failures(errors: Any) -> Failures:
-    """``errors``: azure.core.exceptions."""
+    """Classify the SDK's errors; ``errors`` is the module azure.core.exceptions."""
     denied = errors.ClientAuthenticationError  # no token, so that no request was sent, or one that was rejected
     login = "run az login, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and a secret of azure-identity"
 
@@ -175,7 +176,7 @@ class AzureControl(ProviderControl):
         return self._power(self._describe())[1]
 
     def is_stopping(self) -> bool:
-        """Whether a stop that was accepted is not over."""
+        """Whether an accepted stop is still in progress."""
         return self._power(self._describe())[0] in ("stopping", "deallocating")
 
     def identity(self) -> PowerIdentity:

@@ -20,9 +20,9 @@ CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 30.0  # seconds of wall time
 
 
 def load_sdk(module: str, kind: str) -> Any:
-    """The module of a provider's SDK, which is an extra: it is imported only where a host needs it. Raises Refused.
+    """Import a provider's SDK. It is an extra, so only a host that needs it imports it. Raises Refused.
 
-    No SDK is needed to type-check nodefall: what is used of it is described by Protocols.
+    No SDK is needed to type-check nodefall: Protocols describe the parts that it uses.
     """
     try:
         return importlib.import_module(module)
@@ -34,12 +34,12 @@ def load_sdk(module: str, kind: str) -> Any:
 
 
 def machine_parts(host: HostContext, kind: str, scheme: str) -> tuple[str, ...]:
-    """The parts of the Node's provider ID. Raises Refused where it has none of this provider."""
+    """The parts of the Node's provider ID. Raises Refused if it has no ID of this provider."""
     return provider_parts(required_provider_id(host, kind, scheme), scheme)
 
 
 def required_provider_id(host: HostContext, kind: str, scheme: str) -> str:
-    """The Node's provider ID. Raises Refused where it has none of this provider."""
+    """The Node's provider ID. Raises Refused if it has no ID of this provider."""
     found = host.find_provider_id()
     if not provider_parts(found, scheme):
         reported = f"the provider ID {found}" if found else "no provider ID"
@@ -51,12 +51,12 @@ def required_provider_id(host: HostContext, kind: str, scheme: str) -> str:
 
 
 def not_carried_out(what: str, why: object, hint: str) -> Refused:
-    """The provider has rejected a request, so that nothing has happened."""
+    """The error for a request that the provider rejected: nothing has happened."""
     return Refused(f"{what}: {str(why)[:MAX_ERROR]}", hint=hint)
 
 
 def maybe_carried_out(what: str, why: object) -> NodefallError:
-    """Whether the request may have been carried out: there was no answer, or it leaves this open."""
+    """The error for a request that may have been carried out: there was no answer, or the answer leaves this open."""
     return NodefallError(
         f"{what}: {str(why)[:MAX_ERROR]}", hint="check the state of the machine: the request may have been carried out"
     )
@@ -76,20 +76,20 @@ class Failures:
 
 
 class ProviderControl(ABC):
-    """Part of the power control of a cloud's machine: its name, and calls of the SDK."""
+    """Base of the power controls of cloud machines: the machine's name, and calls to the SDK."""
 
     def __init__(self, failures: Failures) -> None:
         self._failures = failures
 
     @property
     def capabilities(self) -> frozenset[PowerCapability]:
-        """All, unless a subclass says otherwise."""
+        """All capabilities, unless a subclass restricts them."""
         return ALL_CAPABILITIES
 
     @property
     @abstractmethod
     def _label(self) -> str:
-        """The machine, for people."""
+        """The name of the machine in messages."""
 
     @contextmanager
     def _calls(self, what: str, *, changes: bool = False) -> Iterator[None]:

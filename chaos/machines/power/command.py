@@ -1,4 +1,4 @@
-"""Power by programs of this machine: the client of a PDU, a hypervisor or a cloud."""
+"""Power control by programs on this machine, such as the client of a PDU, a hypervisor or a cloud."""
 
 from __future__ import annotations
 

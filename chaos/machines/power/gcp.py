@@ -176,11 +176,11 @@ class GcpControl(ProviderControl):
         return self._state(self._describe())
 
     def is_stopping(self) -> bool:
-        """Whether a stop that was accepted is not over."""
+        """Whether an accepted stop is still in progress."""
         return self._describe().status in ("PENDING_STOP", "STOPPING")
 
     def identity(self) -> PowerIdentity:
-        """The provider ID, names and addresses, and the ID that another instance of the same name does not have."""
+        """The provider ID, names and addresses, and the unique ID, which another instance of that name lacks."""
         found = self._describe()
         addresses = [
             address
@@ -204,7 +204,7 @@ class GcpControl(ProviderControl):
             raise not_carried_out(f"{self._label} cannot be started now", f"it is {status}", hint)
 
     def off(self) -> None:
-        """Stop without a shutdown of the guest; returns when it is accepted. Raises Refused where that is not so."""
+        """Stop without a guest shutdown; returns when it is accepted. Raises Refused if the guest would shut down."""
         found = self._describe()
         if self._state(found) is PowerState.OFF:
             return

@@ -72,7 +72,7 @@ class IpmiControl:
     def identity(self) -> PowerIdentity:
         """The system GUID in the byte order of SMBIOS; unknown for a BMC that does not support the command.
 
-        ipmitool before 1.8.19 decodes the GUID so without the last argument, and ignores it.
+        ipmitool before 1.8.19 ignores the last argument, and decodes the GUID this way by default.
         """
         result = self._ipmitool("mc", "guid", "smbios")
         match = _GUID.search(result.stdout) if result.exit == 0 else None

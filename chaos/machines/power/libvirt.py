@@ -72,13 +72,13 @@ class LibvirtControl:
                 domain.resume()
 
     def off(self) -> None:
-        """Destroy it, as libvirt calls a power cut; returns when libvirt has done it."""
+        """Destroy the domain, as libvirt calls a power cut; returns when libvirt has done it."""
         with self._domain("destroying it", changes=True) as domain:
             if self._state(domain) is PowerState.ON:
                 domain.destroy()
 
     def soft_off(self) -> None:
-        """Press its ACPI power button; returns when libvirt has done that, and not when it is off."""
+        """Press the domain's ACPI power button; returns when it is pressed, not when the domain is off."""
         with self._domain("pressing its power button", changes=True) as domain:
             domain.shutdownFlags(self._libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
 
@@ -137,7 +137,7 @@ class LibvirtControl:
 
 
 def list_domains(uri: str = DEFAULT_URI) -> dict[str, str]:
-    """Names of all domains by UUID; none where the extra is missing or no daemon answers."""
+    """The names of all domains by UUID; empty if the extra is missing or no daemon answers."""
     try:
         libvirt = load_sdk("libvirt", "libvirt")
     except NodefallError:

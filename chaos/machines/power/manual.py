@@ -1,4 +1,4 @@
-"""Power by a person at the machine, who is prompted on the terminal."""
+"""Power control by a person at the machine, who is prompted on the terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROMPT_LOCK = Lock()  # one prompt at a time
 
 
 class ManualPower(PowerSettings):
-    kind: Literal["manual"] = Field(description="A person, whom nodefall asks.")
+    kind: Literal["manual"] = Field(description="A person, whom nodefall prompts.")
     deadline: DurationText = Field("5m", description="How long nodefall waits for the person.")
 
     @property
@@ -72,7 +72,7 @@ class ManualControl:
 
     def off(self) -> None:
         """Prompt for the machine's power to be cut; returns when the person confirms."""
-        self._prompt("off", f"Cut the power of {self._host} at once, without shutting it down. Once it is off")
+        self._prompt("off", f"Cut the power of {self._host} immediately, without shutting it down. Once it is off")
         self._is_off = True
 
     def _prompt(self, verb: str, request: str) -> None:

@@ -99,7 +99,7 @@ class OpenstackControl(ProviderControl):
         return PowerIdentity(found.id, (found.name,), addresses, provider_id=f"openstack:///{found.id}")
 
     def on(self) -> None:
-        """os-start; returns when Nova has accepted it. Raises Refused unless the server is off and has no task."""
+        """Send os-start; returns when Nova has accepted it. Raises Refused unless the server is off and has no task."""
         found = self._read()
         if found.status == "ACTIVE" or found.task_state == "powering-on":
             return
@@ -114,7 +114,7 @@ class OpenstackControl(ProviderControl):
         raise Refused(f"{self._label} cannot be cut off: Nova shuts it down first", hint="use how: sysrq, or poweroff")
 
     def soft_off(self) -> None:
-        """os-stop: Nova shuts it down, and cuts it off after the cloud's shutdown_timeout (60 s by default)."""
+        """Send os-stop: Nova shuts it down, and cuts it off after the cloud's shutdown_timeout (60 s by default)."""
         with self._calls("os-stop", changes=True):
             self._connection.compute.stop_server(self._server)
 

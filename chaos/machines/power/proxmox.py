@@ -73,7 +73,7 @@ class ProxmoxControl(ProviderControl):
         return self._state(self._status())
 
     def identity(self) -> PowerIdentity:
-        """The UUID in the SMBIOS of the machine, unknown where its configuration has none."""
+        """The UUID in the machine's SMBIOS; unknown if its configuration has none."""
         with self._calls("reading its configuration"):
             fields = str(self._machine().config.get().get("smbios1", "")).split(",")
         values = dict(each.split("=", 1) for each in fields if "=" in each)
@@ -90,13 +90,13 @@ class ProxmoxControl(ProviderControl):
                 self._machine().status.resume.post()
 
     def off(self) -> None:
-        """Stop, as Proxmox VE calls a power cut; returns when the task has been made."""
+        """Stop, as Proxmox VE calls a power cut; returns when the task has been created."""
         if self.state() is PowerState.ON:
             with self._calls("stop", changes=True):
                 self._machine().status.stop.post()
 
     def soft_off(self) -> None:
-        """Shut down, never by force: by the agent of the guest where the configuration has one, else by ACPI."""
+        """Shut down, never by force: through the guest agent if one is configured, otherwise by ACPI."""
         with self._calls("shutdown", changes=True):
             self._machine().status.shutdown.post(forceStop=0)
 

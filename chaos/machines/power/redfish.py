@@ -145,11 +145,11 @@ class RedfishControl:
         return system
 
     def _verify_uuid(self, uuid: str) -> None:
-        """Raises Refused for another machine than at first; some BMCs report no UUID while the machine is off."""
+        """Raises Refused if the machine has changed. Some BMCs report no UUID while the machine is off."""
         self._uuid = self._uuid or uuid
         if uuid and uuid != self._uuid:
             raise Refused(
-                f"{self._endpoint} has changed hands: its system UUID was {self._uuid} and is {uuid}",
+                f"{self._endpoint} now controls another machine: its system UUID was {self._uuid}, now it is {uuid}",
                 hint="correct power.url of the inventory",
             )
 

@@ -36,7 +36,7 @@ _STATES = {"poweredOn": PowerState.ON, "suspended": PowerState.ON, "poweredOff":
 
 
 def machine_risks(summary: Any, name: str, disabled: list[str]) -> Iterator[PowerRisk]:
-    """By VirtualMachineSummary and VirtualMachine.disabledMethod."""
+    """Risks of the machine itself, from VirtualMachineSummary and VirtualMachine.disabledMethod."""
     if summary.config.template:
         yield PowerRisk("it is a template, which cannot be powered on", "correct vm in power")
     if manager := summary.config.managedBy:
@@ -50,7 +50,7 @@ def machine_risks(summary: Any, name: str, disabled: list[str]) -> Iterator[Powe
 
 
 def cluster_risks(cluster: Any, machine: Any, name: str) -> Iterator[PowerRisk]:
-    """By the configuration of its ClusterComputeResource. Raises the SDK's errors."""
+    """Risks from the configuration of its ClusterComputeResource. Raises the SDK's errors."""
     config = cluster.configurationEx.dasConfig
     if not (config and config.enabled):
         return
@@ -67,7 +67,7 @@ def cluster_risks(cluster: Any, machine: Any, name: str) -> Iterator[PowerRisk]:
 
 
 def missing_privileges(content: Any, machine: Any) -> list[str]:
-    """Those of PRIVILEGES that the session does not have. Raises the SDK's errors."""
+    """The PRIVILEGES that the session lacks. Raises the SDK's errors."""
     session = content.sessionManager.currentSession.key
     answers = content.authorizationManager.HasPrivilegeOnEntities([machine], session, list(PRIVILEGES))
     return [each.privId for answer in answers for each in answer.privAvailability if not each.isGranted]
@@ -150,7 +150,7 @@ class VsphereControl:
             if hasattr(getattr(owner, "configurationEx", None), "dasConfig"):  # a cluster, not a single host
                 found += cluster_risks(owner, machine, summary.config.name)
             missing = missing_privileges(self._session.content(), machine)
-        found += [PowerRisk(f"the user has not the privilege {each}", f"grant {each} on it") for each in missing]
+        found += [PowerRisk(f"the user lacks the privilege {each}", f"grant {each} on it") for each in missing]
         return tuple(found)
 
     @property
@@ -158,10 +158,10 @@ class VsphereControl:
         return f"machine {self._name} of {self._session.label}"
 
     def _state(self, summary: Any) -> PowerState:
-        """Raises NodefallError while the server has no contact with the host that runs it: the state is an old one."""
+        """Read the power state. Raises NodefallError if the server has lost the VM's host: the state is old."""
         runtime = summary.runtime
         if runtime.connectionState != "connected":
-            why = f"its host or its files are {runtime.connectionState}"
+            why = f"its connection state is {runtime.connectionState}"
             raise NodefallError(f"{self._label} has no power state: {why}", hint="check it in vCenter")
         return _STATES[runtime.powerState]
 
@@ -190,7 +190,7 @@ class VsphereControl:
                 found = [each for each in [index.FindByInventoryPath(self._name)] if hasattr(each, "PowerOffVM_Task")]
         if len(found) == 1:
             return found[0]
-        why = f"is not the only one with this UUID: {len(found)} are" if found else "is not found"
+        why = f"cannot be identified: {len(found)} machines have this UUID" if found else "is not found"
         raise Refused(f"{self._label} {why}", hint="correct vm in power; its user needs System.View on the machine")
 
 

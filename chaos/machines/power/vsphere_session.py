@@ -1,4 +1,4 @@
-"""Sessions of the vSphere Web Services API: one for all hosts of a vCenter Server, made again when it has expired."""
+"""Sessions of the vSphere Web Services API: one for all hosts of a vCenter Server, renewed when it expires."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Sdk:
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
-        """Errors without an answer of the API."""
+        """Errors that mean that the API did not answer."""
         return (OSError, http.client.HTTPException, self.soap.ExpatError)
 
     def is_rejection(self, fault: Exception) -> bool:
-        """Whether a fault shows that nothing has happened; the others may hide an answer of the host that runs it."""
+        """Whether a fault shows that nothing has happened. Other faults may hide an answer of the machine's host."""
         fault_types = self.vmodl.fault
         rejections = (fault_types.SecurityError, fault_types.InvalidRequest, fault_types.NotSupported)
         return isinstance(fault, (self.vim.fault.VimFault, fault_types.ManagedObjectNotFound, *rejections))
 
 
 def load_vsphere() -> Sdk:
-    """pyvmomi. Raises Refused without the extra."""
+    """Import pyvmomi. Raises Refused without the extra."""
     package = load_sdk("pyVmomi", "vsphere")
     return Sdk(package.vim, package.vmodl, load_sdk("pyVmomi.SoapAdapter", "vsphere"))
 
@@ -88,7 +88,7 @@ class VsphereSession:
     def calls(self, what: str, *, changes: bool = False, has_begun: bool = False) -> Iterator[None]:
         """Raises Unreachable or Refused if nothing has happened, NodefallError if it may have.
 
-        ``has_begun``: the change was accepted before, so that no answer shows that nothing has happened.
+        ``has_begun``: the change was already accepted, so an error cannot mean that nothing has happened.
         """
         vmodl = self._sdk.vmodl
         try:
@@ -107,7 +107,7 @@ class VsphereSession:
             raise Unreachable(f"{what}: {why}", hint="check address, port and caFile of power") from error
 
     def _is_expired(self, content: Any) -> bool:
-        """A vCenter Server ends sessions that were idle for 30 minutes."""
+        """Whether the session has expired. A vCenter Server ends sessions that were idle for 30 minutes."""
         with self.calls(f"{self.label}: reading its session failed"):
             try:
                 return content.sessionManager.currentSession is None

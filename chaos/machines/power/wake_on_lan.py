@@ -1,4 +1,4 @@
-"""Wake-on-LAN: a magic packet (AMD's Magic Packet Technology, publication 20213) powers a machine on, nothing more."""
+"""Wake-on-LAN: a magic packet (AMD's Magic Packet Technology, publication 20213) only powers a machine on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chaos.machines.driver import PowerDriver
 
 REPEATS = 3  # a datagram may be lost, and a second one does no harm
 MacAddress = Annotated[
-    str, full_match(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is no MAC address; write 52:54:00:12:34:56")
+    str, full_match(r"[0-9A-Fa-f]{2}([:-]?[0-9A-Fa-f]{2}){5}", "is not a MAC address; write 52:54:00:12:34:56")
 ]
 
 

@@ -1,4 +1,4 @@
-"""Parts of sessions: commands that are armed, released with one line and awaited, deferred or retried."""
+"""Shared parts of sessions: commands that are armed, released with one line and awaited, deferred or retried."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _QUOTED = 300  # characters of a greeting that errors quote, its first ones
 
 
 def outcome_of(command: HostCommand, process: Process, label: str, exit_reason: ExitReason) -> Outcome:
-    """The outcome of a program that has ended, or whose end is unknown; ``label``: of the host.
+    """The outcome of a program that has ended, or whose end is unknown; ``label`` names the host.
 
-    Without a start mark a process that has ended has run nothing; one that may still continue may still start.
+    If a process has ended without a start mark, it ran nothing. If it may still be running, it may still start.
     """
     reason = {
         ExitReason.EXITED: f"{label} ended the command before its end was reported",
@@ -59,12 +59,12 @@ def quote_greeting(process: Process) -> str:
 
 
 def not_started(process: Process, label: str) -> str:
-    """Error of a command whose process has ended without a start mark."""
+    """The error for a command whose process has ended without a start mark."""
     return f"the command did not start on {label}: {quote_greeting(process)}"
 
 
 def login_error(process: Process, exit_code: int | None, settings: HostSettings) -> NodefallError:
-    """Error of a command over SSH that has ended without its start mark; ``exit_code`` is the login shell's."""
+    """The error for a command over SSH that has ended without its start mark; ``exit_code`` is the login shell's."""
     name, user = settings.name, settings.user
     if not process.has_shell:
         hint = f"the login shell of {user} must run commands: check its start-up files, ForceCommand and command="
@@ -82,7 +82,7 @@ def login_error(process: Process, exit_code: int | None, settings: HostSettings)
 class ArmedCommand:
     """Implements ``chaos.core.ports.Armed``: a command that waits on the host to be released or cancelled.
 
-    ``process`` runs the shell script of ``script``; ``outcome``: of the command, once the process has ended so.
+    ``process`` runs the shell script of ``script``; ``outcome`` maps how the process ended to the command's outcome.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class ArmedCommand:
         process.write_stdin(self._command.stdin)
 
     def wait(self) -> Outcome:
-        """Release the command if it is still armed, and wait for its end. Once."""
+        """Release the command if it is still armed, and wait for its end. May be called once."""
         with closing(self._process) as process:
             self.release()
             if self._not_sent:
@@ -158,7 +158,7 @@ class ArmingSession(ABC):
                 process.kill()
 
     def _armed(self, command: HostCommand, process: Process, label: str, version: str) -> ArmedCommand:
-        """The command that waits in ``process``, whose shell has reported ``version``."""
+        """The command waiting in ``process``; its shell has reported ``version``."""
         with self._lock:
             self._processes = [each for each in self._processes if not each.closed] + [process]
         clock = HostClock(bool(version))
@@ -166,7 +166,7 @@ class ArmingSession(ABC):
 
 
 def with_hint(error: NodefallError) -> str:
-    """The message of an error and its hint."""
+    """The message of an error, with its hint."""
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
@@ -193,7 +193,7 @@ class DeferredCommand:
             self._thread.start()
 
     def wait(self) -> Outcome:
-        """Release the command if it is still armed, and wait for its end. Once."""
+        """Release the command if it is still armed, and wait for its end. May be called once."""
         self.release()
         if self._thread is not None:
             self._thread.join()
@@ -201,7 +201,7 @@ class DeferredCommand:
         return outcome or Outcome(Delivery.NOT_SENT, error="the command is no longer armed")
 
     def cancel(self) -> None:
-        """Never send it, unless that was done."""
+        """Never send the command, unless it was already sent."""
         self._is_cancelled = True
 
     def _send(self) -> None:
@@ -216,7 +216,7 @@ class RetryingSession:
         self._session, self._clock, self._tries, self._pause = session, clock, tries, pause
 
     def run(self, command: HostCommand) -> Outcome:
-        """Outcome of the session; lost and answered commands are not retried."""
+        """Run a command, with retries; lost and answered commands are not retried."""
         outcome = self._session.run(command)
         for _ in range(self._tries - 1):
             if outcome.delivery != Delivery.NOT_SENT or not self._clock.sleep(self._pause):
@@ -225,7 +225,7 @@ class RetryingSession:
         return outcome
 
     def arm(self, command: HostCommand) -> Armed:
-        """Armed command of the session. Arming has no effect on the host, so it can be retried."""
+        """Arm a command, with retries: arming has no effect on the host."""
         for _ in range(self._tries - 1):
             try:
                 return self._session.arm(command)
@@ -243,7 +243,7 @@ class RetryingSession:
         return self._session.service_quotas() if isinstance(self._session, ServiceSession) else {}
 
     def connect(self) -> None:
-        """As the session does, where it connects late."""
+        """Connect now, if the session would connect only when first needed."""
         if isinstance(self._session, RelayedSession):
             self._session.connect()
 

@@ -34,8 +34,8 @@ class HostKeyPin:
 
     Thread safe.
 
-    It is the key of the first connection, or the one that a plan or a journal recorded. A host that was reinstalled has
-    another key, and is another machine.
+    It is the key of the first connection, or the key that a plan or a journal recorded. A reinstalled host has
+    a different key, and counts as a different machine.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class HostKeyPin:
 
     @property
     def type(self) -> str:
-        """The first word of the key: of several keys of a host, the one of this type is to be presented."""
+        """The type of the key: a host with several keys must present its key of this type."""
         return self._key.partition(" ")[0]
 
     def expect(self, key: str) -> None:
@@ -57,7 +57,7 @@ class HostKeyPin:
             self._key = self._key or key
 
     def verify(self, key: str, label: str) -> None:
-        """Compare what the host ``label`` presents, before anything is sent to it. Raises Refused for another key."""
+        """Check the key that the host ``label`` presents, before sending anything. Raises Refused if it differs."""
         self.expect(key)
         if _transport(key) != _transport(self._key):
             raise Refused(
@@ -66,7 +66,7 @@ class HostKeyPin:
             )
         if key != self._key:
             raise AnotherMachine(
-                f"the address of {label} has changed hands: it presents the host key {key}, "
+                f"the address of {label} now leads to a different machine: it presents the host key {key}, "
                 f"but the machine of this run has {self._key}",
                 hint="correct the address of the host in the inventory; a reinstalled machine is a different one",
             )
@@ -81,14 +81,14 @@ def _transport(key: str) -> str:
 
 
 class HostKeyPins:
-    """One pin per node. Thread safe."""
+    """The host key pins of all nodes. Thread safe."""
 
     def __init__(self) -> None:
         self._pins: defaultdict[str, HostKeyPin] = defaultdict(HostKeyPin)
         self._lock = Lock()
 
     def of(self, node: str) -> HostKeyPin:
-        """The pin of a node, made when first needed."""
+        """The pin of a node, created when first needed."""
         with self._lock:
             return self._pins[node]
 
@@ -139,7 +139,7 @@ def load_known_hosts(settings: HostSettings) -> tuple[Entry, ...]:
 
 
 def read_known_hosts(path: Path) -> tuple[Entry, ...]:
-    """Entries of a file, none for a missing one. Raises Refused if it cannot be read, or others can write it."""
+    """The entries of a file; empty if it does not exist. Raises Refused if it is unreadable, or others can write it."""
     try:
         return parse_known_hosts(read_trusted_file(path, _MAX_BYTES).decode("utf-8", "replace"))
     except FileNotFoundError:
@@ -149,13 +149,13 @@ def read_known_hosts(path: Path) -> tuple[Entry, ...]:
 
 
 def known_hosts_name(settings: HostSettings) -> str:
-    """Name of the host in known_hosts."""
+    """The host's name as written in known_hosts."""
     address = settings.address.lower()
     return address if settings.port == 22 else f"[{address}]:{settings.port}"
 
 
 def known_key_types(entries: Iterable[Entry], name: str) -> tuple[str, ...]:
-    """Types of the keys known for a host, to be preferred in the handshake."""
+    """The types of a host's known keys, which the handshake prefers."""
     return tuple(dict.fromkeys(e.type for e in entries if not e.marker and e.covers(name)))
 
 
@@ -195,13 +195,13 @@ def verify(
 
 
 def _is_known_elsewhere(entries: Iterable[Entry], key: bytes) -> bool:
-    """Whether a name has the key, and none has it revoked."""
+    """Whether known_hosts has the key under any name, and not as revoked."""
     markers = {e.marker for e in entries if e.key == key}
     return "" in markers and "@revoked" not in markers
 
 
 def scan_command(settings: HostSettings, via: tuple[HostSettings, ...] = ()) -> str:
-    """Command that adds the host's keys to its known_hosts, run on the last hop if there is one."""
+    """The command that adds the host's keys to known_hosts; it scans from the last hop if there is one."""
     scan = f"ssh-keyscan -p {settings.port} {shlex.quote(settings.address)}"
     if via:
         first = f"-J {','.join(_uri(h) for h in via[:-1])} " if via[:-1] else ""
@@ -265,7 +265,7 @@ def _matches_hash(pattern: str, name: str) -> bool:
 
 
 class KnownKeys:
-    """Index of a file, as an inventory may have a thousand hosts. Keys are like ``ssh-ed25519 SHA256:...``."""
+    """An index of known_hosts for large inventories. Keys look like ``ssh-ed25519 SHA256:...``."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._by_name: defaultdict[str, set[str]] = defaultdict(set)
@@ -281,6 +281,6 @@ class KnownKeys:
                 self._by_name[name.lower()].add(key)
 
     def of(self, name: str) -> frozenset[str]:
-        """Keys of the host with that name in known_hosts."""
+        """The keys of the host with this name in known_hosts."""
         matching = {key for entry, key in self._patterns if entry.covers(name)}
         return frozenset(matching | self._by_name.get(name, set()))

@@ -17,7 +17,7 @@ _CHUNK = 1 << 16
 class LocalProcess(Process):
     """A program that runs another one on a host. For one thread; :meth:`kill` is for all.
 
-    Without an end mark the result of the inner program is unknown, whatever the exit code of the outer one.
+    Without an end mark the inner program's result is unknown, regardless of the outer program's exit code.
     """
 
     def __init__(self, argv: Sequence[str], mark: str, deadline: float) -> None:
@@ -66,7 +66,7 @@ class LocalProcess(Process):
     def _step(self) -> ExitReason | None:
         """Wait for output and read it; the exit reason, None while the program runs.
 
-        A process that the inner program started may have the outputs open for ever: the mark ends them."""
+        A process started by the inner program may keep the outputs open forever, so the mark ends them."""
         open_fds = [fd for fd, stream in self._streams.items() if not stream.is_closed]
         if not open_fds:
             return ExitReason.LOST if self.exit is None else ExitReason.EXITED

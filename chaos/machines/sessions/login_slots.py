@@ -1,4 +1,4 @@
-"""How many logins through one jump host are in progress at once."""
+"""Limits the number of simultaneous logins through one jump host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class JumpHostLimiter:
 
     @contextmanager
     def hold(self, key: Hashable, label: str, connect_timeout: float) -> Iterator[None]:
-        """As :meth:`slot`, of what ``key`` distinguishes."""
+        """Like :meth:`slot`, with slots per ``key``."""
         with self._lock:
             semaphore = self._slots.setdefault(key, BoundedSemaphore(MAX_LOGINS))
         timeout = TIMEOUT_FACTOR * connect_timeout

@@ -49,14 +49,14 @@ class Output:
         return ""
 
     def append(self, data: bytes) -> None:
-        """Take what has come; nothing for the end of the output."""
+        """Append received bytes; empty bytes mean the end of the output."""
         self.is_closed |= not data
         room = LIMIT - len(self.data)
         self.data += data[:room]
         self.is_truncated |= len(data) > room
 
     def take_line(self) -> str | None:
-        """Remove and return the first line, None without a whole one."""
+        """Remove and return the first line; None if no complete line has arrived."""
         line, newline, rest = bytes(self.data).partition(b"\n")
         if not newline:
             return None
@@ -92,7 +92,7 @@ class FramedOutput(Output):
         return self._shell.split(bytes(self._greeting))[-1].decode("utf-8", "replace")
 
     def append(self, data: bytes) -> None:
-        """Take what has come; nothing for the end of the output. The exit code ends it too."""
+        """Append received bytes; empty bytes mean the end of the output. The line with the exit code also ends it."""
         body = data if self.version is not None else self._greet(data)
         super().append(body)
         self._tail += body
@@ -102,7 +102,7 @@ class FramedOutput(Output):
         self._tail = self._tail[-_TAIL:]
 
     def _greet(self, data: bytes) -> bytes:
-        """Take what comes before the line ``ready``; the rest of ``data``."""
+        """Consume everything before the line ``ready``; returns the rest of ``data``."""
         self._greeting += data
         self.has_shell |= bool(self._shell.search(self._greeting))
         match = self._ready.search(self._greeting)
@@ -149,12 +149,12 @@ class Process(ABC):
 
     @property
     def has_shell(self) -> bool:
-        """Whether a POSIX shell was reached, from which sudo is started."""
+        """Whether a POSIX shell has started; it then starts sudo."""
         return self._stdout.has_shell or self._stderr.has_shell
 
     @property
     def has_started(self) -> bool:
-        """Whether the start mark has come. Without one, and after the end of the process, nothing has run."""
+        """Whether the start mark has arrived. If the process ends without it, nothing has run."""
         return self._stdout.version is not None or self._stderr.version is not None
 
     @property
@@ -214,8 +214,8 @@ class Process(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End what waits; a command that runs continues. Further calls do nothing."""
+        """End a waiting command; a running command continues. Further calls do nothing."""
 
     @abstractmethod
     def _step(self) -> ExitReason | None:
-        """Wait for output and take it; the exit reason, None while the command runs."""
+        """Wait for output and read it. Returns the exit reason, None while the command runs."""

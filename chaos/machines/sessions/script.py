@@ -3,7 +3,7 @@
 A command is an argument of a script of /bin/sh, which prints a mark before and after the command's output. The script
 prints each mark to both outputs, as only the order within one output is defined.
 
-By the offset a host starts a command at a given instant; it is measured while the command is armed.
+The clock offset is measured while a command is armed, so that the host can start it at a given instant.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def framed_argv(argv: Sequence[str], mark: str) -> list[str]:
 
 
 def armed_argv(argv: Sequence[str], mark: str) -> list[str]:
-    """As :func:`framed_argv`; between the start mark and the command it waits to be released."""
+    """Like :func:`framed_argv`, but waits after the start mark until the command is released."""
     return [_SHELL, "-c", _PREFER_BASH, ARMED_SCRIPT, _NAME, mark, *argv]
 
 
@@ -74,7 +74,7 @@ def login_line(argv: Sequence[str], mark: str, prefix: Sequence[str] = ()) -> st
     """A command line by which any login shell (bash, dash, zsh, fish, tcsh, csh) runs ``argv`` in /bin/sh.
 
     ``argv`` is a framed or armed one; ``prefix`` is sudo, which comes after the shell mark and before the start mark.
-    Raises Refused for what no command line can hold.
+    Raises Refused for an argument that no command line can hold.
     """
     if any("\0" in word for word in argv):
         raise Refused(f"{argv[-1]!r} cannot be sent: it contains a NUL character", hint="pass such text on stdin")
@@ -114,7 +114,7 @@ class HostClock:
     def measure(
         self, now: Callable[[], float], send: Callable[[str], None], read_line: Callable[[], str | None]
     ) -> bool:
-        """Take samples until the offset is known well; returns whether it is known."""
+        """Take samples until the offset is accurate enough; returns whether it is known."""
         for _ in range(_MAX_SAMPLES if self._can_report else 0):
             sent = now()
             send(CLOCK_REQUEST)
@@ -136,7 +136,7 @@ class HostClock:
         return f"{GO} {round((at + (self._lower + self._upper) / 2) * 1e6)}\n"
 
     def read_start_time(self, read_line: Callable[[], str | None]) -> float | None:
-        """Start time that the host reports, after the replies that arrived late."""
+        """Read the start time that the host reports, skipping late replies."""
         for _ in range(self._late_replies):
             read_line()
         return parse_start_time(read_line() or "")

@@ -79,7 +79,7 @@ def host_settings(inventory: Inventory, key: str, local: LocalUser, address: str
 
 
 def jump_names(inventory: Inventory, key: str) -> list[str]:
-    """The jump hosts before the host ``key``, as the inventory has them."""
+    """The jump hosts on the path to the host ``key``, as written in the inventory."""
     names: list[str] = _first_set(inventory.hosts.get(key, Host()).proxy_jump, inventory.defaults.proxy_jump, [])
     return names[: names.index(key)] if key in names else names
 

@@ -1,1 +1,1 @@
-"""Connections by paramiko: what a server said while a connection failed, and logins with keys and certificates."""
+"""Connections by paramiko: server messages on failed connections, and logins with keys and certificates."""

@@ -1,4 +1,4 @@
-"""A paramiko transport that keeps what the server said: its algorithms, and why it disconnected."""
+"""A paramiko transport that keeps the server's algorithms and its reason for disconnecting."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _OPENSSH = "use transport: openssh: it has every algorithm that the ssh of this 
 
 
 class ClientTransport(paramiko.Transport):
-    """``disconnect_text``: of the server's disconnect message, "" without one."""
+    """A paramiko transport. ``disconnect_text`` is the text of the server's disconnect message, or ""."""
 
     disconnect_text = ""
     _offered: dict[str, list[str]] | None = None
 
     @property
     def said(self) -> str:
-        """Banner and disconnect message, printable; "" if the server sent neither."""
+        """The server's banner and disconnect message, printable; "" if it sent neither."""
         banner: Any = (self.auth_handler and self.auth_handler.banner) or b""  # bytes, whatever the stubs say
         return printable("\n".join(filter(None, (banner.decode("utf-8", "replace"), self.disconnect_text))), _MAX_SAID)
 
     def incompatibility(self) -> str:
-        """Which kind of algorithm has none in common, with those of the server; "" if that is not the reason."""
+        """The kind of algorithm that has no common choice, with the server's list; "" if that is not the reason."""
         if self._offered is None:
             return ""
         wanted = (
@@ -53,7 +53,7 @@ class ClientTransport(paramiko.Transport):
 
 
 def handshake_error(transport: ClientTransport | None, label: str, error: Exception) -> Unreachable:
-    """Error of an exchange of keys that failed with ``error``; algorithms are named if there is none in common."""
+    """The error for a failed key exchange; it names the algorithms if the two sides have none in common."""
     incompatibility = transport.incompatibility() if transport else ""
     if incompatibility:
         return Unreachable(f"{label} failed the SSH handshake: {incompatibility}", hint=_OPENSSH)

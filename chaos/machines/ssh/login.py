@@ -40,7 +40,7 @@ _CLASSES: tuple[tuple[type[_Private], type[paramiko.PKey]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A key that is offered; ``source`` for messages."""
+    """A key that is offered to the host; ``source`` describes it in messages."""
 
     key: paramiko.PKey
     source: str
@@ -82,7 +82,7 @@ def _login_rejected(
     why = f"{settings.label} rejected the login of {settings.user}; offered: {offered}"
     if remaining:
         return Unreachable(
-            f"{why}; it asks for {', '.join(remaining)}",
+            f"{why}; the host also requires {', '.join(remaining)}",
             hint="nodefall has no second factor and no password: give it a login with a key alone",
         )
     said = f"; it said {transport.said!r}" if transport.said else ""
@@ -95,7 +95,7 @@ def _login_rejected(
 def _login_closed(
     transport: ClientTransport, settings: HostSettings, tried: list[str], error: Exception
 ) -> Unreachable:
-    """The connection was closed instead of an answer to a key; what the host said before, if anything."""
+    """The error for a host that closed the connection during the login, with the host's message if there was one."""
     why = f"{settings.label} closed the connection during login of {settings.user}"
     said = f"it said {transport.said!r}" if transport.said else str(error)
     if len(tried) > 1:
@@ -121,7 +121,7 @@ def _identities(settings: HostSettings, stack: ExitStack) -> Iterator[Identity]:
 
 
 def _of_file(settings: HostSettings, path: Path) -> Iterator[Identity]:
-    """The certificate next to the key, if there is one, then the key itself: a host may not trust the certificate."""
+    """The certificate next to the key, if any, then the key itself, because a host may not trust the certificate."""
     key, source = _load(settings, path), str(path)
     certificate = Path(f"{path}-cert.pub")
     if certificate.is_file():
@@ -140,7 +140,7 @@ def _of_file(settings: HostSettings, path: Path) -> Iterator[Identity]:
 
 
 def _validity(path: Path) -> str:
-    """Until when a certificate is valid; a host compares that with its own clock."""
+    """Describes until when a certificate is valid; the host checks this by its own clock."""
     loaded = load_ssh_public_identity(path.read_bytes())
     if not isinstance(loaded, SSHCertificate):
         raise UnsupportedAlgorithm("it is a plain public key")

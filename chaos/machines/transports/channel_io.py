@@ -31,7 +31,7 @@ class ChannelProcess(Process):
 
     @property
     def channel_exit(self) -> int | None:
-        """Exit code of what the login shell ran, None while it is unknown."""
+        """The exit code of the login shell's command; None while it is unknown."""
         return None if self._channel.exit_status == -1 else self._channel.exit_status
 
     @property
@@ -94,7 +94,7 @@ class ChannelProcess(Process):
         return has_read
 
     def _exit_reason(self) -> ExitReason:
-        """Paramiko drops exit-signal: a channel that the host closes without an exit status was one."""
+        """The exit reason. Paramiko drops exit-signal, so a channel closed without an exit status means a signal."""
         if self.channel_exit is not None:
             return ExitReason.EXITED
         return ExitReason.LOST if is_disconnected(self._transport) else ExitReason.KILLED

@@ -51,7 +51,7 @@ class SshConnection:
 
 
 def close_quietly(close: Callable[[], None]) -> None:
-    """Close a channel or a transport, also a broken one, on which paramiko's last message fails."""
+    """Close a channel or a transport, even if it is broken and paramiko's last message fails."""
     with suppress(EOFError, OSError):
         close()
 
@@ -128,7 +128,7 @@ def _handshake(
     stack: ExitStack,
     pin: HostKeyPin,
 ) -> ClientTransport:
-    """Exchange keys and verify the host key: nothing else is sent before."""
+    """Exchange keys and verify the host key, before sending anything else."""
     import paramiko  # noqa: PLC0415 - slow
 
     from chaos.machines.ssh.client import ClientTransport, handshake_error  # noqa: PLC0415 - slow

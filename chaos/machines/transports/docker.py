@@ -89,7 +89,7 @@ class Container:
         return self._run_engine("inspect", "--type", "container", "--format", template, "--", self.name)
 
     def inspect(self) -> ContainerState:
-        """Present state. Raises Unreachable, or Refused if the container does not exist or was recreated."""
+        """Read the present state. Raises Unreachable, or Refused if the container does not exist or was recreated."""
         output = self.inspect_as(_FORMAT)
         try:
             state = msgspec.json.decode(output, type=ContainerState)
@@ -135,7 +135,7 @@ class Container:
 
 
 def container_of(shared: SharedObjects, name: str, engine: str | None) -> Container:
-    """The container of that name; one object for transport and power, as it remembers the container's ID."""
+    """The container of that name. Transport and power share one object, because it remembers the container's ID."""
     return shared.get(("container", name, engine), lambda: Container(name, find_engine(engine)))
 
 
@@ -171,7 +171,7 @@ class DockerSession(ArmingSession):
         self._running()
 
     def peer(self) -> dict[str, str | int]:
-        """{}: the engine is no peer that a firewall of the container sees."""
+        """Returns {}: the container's firewall does not see the engine as a peer."""
         return {}
 
     def arm(self, command: HostCommand) -> ArmedCommand:

@@ -32,7 +32,7 @@ class OpensshOptions(Model):
 
 
 class OpensshTransport(TransportDriver):
-    """OpenSSH's client. What the inventory does not give is for its configuration to say, jump hosts included."""
+    """OpenSSH's client. Its configuration provides what the inventory omits, including jump hosts."""
 
     name = "openssh"
     options = OpensshOptions
@@ -81,7 +81,7 @@ class OpensshTransport(TransportDriver):
 
 
 def _trusted(path: Path) -> Path:
-    """A configuration that no one else may change: it has programs in it. Raises Refused."""
+    """A configuration file that only this user may change, because it names programs. Raises Refused."""
     try:
         refuse_untrusted(path)
     except OSError as error:

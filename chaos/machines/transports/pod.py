@@ -1,7 +1,7 @@
 """Transport through privileged pods of nodefall, for nodes without any login: root on the node by the API server.
 
-Exec goes from the API server to the kubelet: on a node whose kubelet or runtime does not run, or cannot be reached from
-the control plane, nothing can be done this way.
+Exec goes from the API server to the kubelet. If the kubelet or runtime is not running, or cannot be reached from
+the control plane, this transport does not work.
 """
 
 from __future__ import annotations

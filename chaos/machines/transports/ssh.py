@@ -120,7 +120,7 @@ class SshSession:
             connection.close()
 
     def _command_line(self, command: HostCommand) -> tuple[str, str]:
-        """For the login shell, and the mark of its outputs, "" for Windows. Raises Refused for what cannot be sent."""
+        """The line for the login shell, and its output mark ("" on Windows). Raises Refused if it cannot be sent."""
         if shell := self.settings.windows_shell:
             return shell_command_line(command.argv, shell), ""
         mark = draw_mark()
@@ -214,7 +214,7 @@ class SshSession:
 
 
 class SshTransport(TransportDriver):
-    """OpenSSH servers, through jump hosts where the inventory names some."""
+    """OpenSSH servers, through the jump hosts in the inventory."""
 
     name = "ssh"
     systems = frozenset({"linux", "windows"})

@@ -57,7 +57,7 @@ class WinRmOptions(Model):
         if self.auth == "certificate" and (self.certificate is None or self.key is None):
             raise ValueError("auth certificate needs certificate and key")
         if self.scheme == "http" and self.auth not in ENCRYPTING:
-            raise ValueError(f"auth {self.auth} over http would send what others must not read; use https")
+            raise ValueError(f"auth {self.auth} over http would send messages unencrypted; use https")
         if self.scheme == "http" and (self.ca_file or self.fingerprint):
             raise ValueError("caFile and fingerprint need scheme https")
         return self

@@ -1,6 +1,6 @@
 """The operations of WS-Management on one host: pywinrm's Protocol with verified connections and checked answers.
 
-The quotas of the service are read by a request for ``winrm/config``, which pywinrm has not.
+The quotas of the service are read by a request for ``winrm/config``, which pywinrm does not support.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _EXIT_CODE = re.compile(r"[+-]?\d{1,10}")
 
 
 def request_quotas(protocol: Protocol) -> dict[str, int]:
-    """Quotas by their names in ``winrm/config``. Raises what the protocol raises, and UnexpectedAnswer."""
+    """Request the quotas by their names in ``winrm/config``. Raises the protocol's errors and UnexpectedAnswer."""
     message = _REQUEST.format(id=uuid4(), seconds=int(protocol.operation_timeout_sec))
     return parse_quotas(protocol.send_message(message))
 
 
 def parse_quotas(answer: bytes) -> dict[str, int]:
-    """Quotas in the envelope that answers. Raises UnexpectedAnswer where one is missing, or no number."""
+    """Parse the quotas in the answer. Raises UnexpectedAnswer if one is missing or is not a number."""
     root = ElementTree.fromstring(answer)  # noqa: S314 - from an authenticated host
     return {name: _number(root, section, name) for name, section in _QUOTAS.items()}
 
@@ -82,7 +82,7 @@ class Received:
 
 
 class CheckedProtocol(Protocol):
-    """Raises UnexpectedAnswer for answers from which pywinrm would read silence, so that polling never ended.
+    """Raises UnexpectedAnswer for answers that pywinrm would ignore, after which it would poll forever.
 
     ``client_address``: where the host saw the last Create come from, "" where its answer did not say.
     """
@@ -215,7 +215,7 @@ class WinRmClient:
         return answer
 
     def _opened(self, operation: str) -> CheckedProtocol:
-        """Ready to send. A failure has had no effect, whatever the operation was to be."""
+        """Open the connection. If this fails, the operation has had no effect."""
         try:
             self._logins.check()
             return self._connect()
@@ -231,7 +231,7 @@ class WinRmClient:
         return failure
 
     def _connect(self) -> CheckedProtocol:
-        """A session that reads no proxy, certificate or .netrc of the environment, and follows no redirection."""
+        """Make a session that ignores proxies, certificates and .netrc of the environment, and follows no redirects."""
         endpoint = self._endpoint
         adapter = VerifyingAdapter(endpoint, self._verify)
         protocol = CheckedProtocol(
@@ -259,6 +259,6 @@ class WinRmClient:
 
 
 def _set_timeouts(protocol: Protocol, connect: float, read: float) -> None:
-    """In seconds; pywinrm passes them on to requests, which takes a pair."""
+    """Set the timeouts in seconds; pywinrm passes them on to requests, which accepts a pair."""
     timeouts: Any = (connect, read)
     protocol.transport.read_timeout_sec = timeouts

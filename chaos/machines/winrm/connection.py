@@ -29,13 +29,13 @@ class ConnectionFailed(Exception):
 
 
 class LoginInterrupted(ConnectionFailed):
-    """The connection was lost within a login, which no other one can continue: its last message would be rejected."""
+    """The connection was lost during a login, which cannot continue on another connection."""
 
 
 class VerifyingAdapter(HTTPAdapter):
-    """One connection at a time. TLS is that of the endpoint; ``verify`` gets each certificate's SHA-256.
+    """Keeps one connection at a time. The endpoint configures TLS; ``verify`` gets each certificate's SHA-256.
 
-    What answers a challenge is sent on the connection that the challenge came on, or not at all.
+    The answer to a challenge is sent on the same connection, or not at all.
     """
 
     def __init__(self, endpoint: Endpoint, verify: VerifyCertificate) -> None:
@@ -49,7 +49,7 @@ class VerifyingAdapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = _pools(self._check_login, self._verify_peer)
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
-        """Raises LoginInterrupted too."""
+        """Send a request. May also raise LoginInterrupted."""
         try:
             answer = super().send(request, *args, **kwargs)
         finally:
@@ -67,10 +67,10 @@ class VerifyingAdapter(HTTPAdapter):
         return host, {"ssl_context": self._context, "server_hostname": self._endpoint.hostname or None}
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Nothing: the TLS context has all of it."""
+        """Does nothing: the TLS context already verifies the certificate."""
 
     def _check_login(self) -> None:
-        """Raises LoginInterrupted before a connection on which a login would continue that began on another one."""
+        """Raises LoginInterrupted if a login would continue on a different connection than it began on."""
         if self._answers_challenge:
             raise LoginInterrupted
 
@@ -145,7 +145,7 @@ def _pools(check_login: Callable[[], None], verify_peer: Callable[[bytes], None]
 
 @contextmanager
 def _nothing_sent() -> Iterator[None]:
-    """Mark failures of opening a connection: urllib3 and requests report them as those of a request."""
+    """Mark failures to open a connection: urllib3 and requests report them like failures of a request."""
     try:
         yield
     except (OSError, HTTPError) as error:

@@ -1,6 +1,6 @@
-"""Where and how to log in to the WinRM service of one host, with pauses between rejected logins.
+"""Address and login of the WinRM service of one host, with pauses after rejected logins.
 
-What a run uses of the service, its quotas must permit.
+The service's quotas must permit what a run uses.
 
 Domains lock an account after a few wrong passwords.
 """

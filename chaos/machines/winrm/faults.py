@@ -1,4 +1,4 @@
-"""Failures of WS-Management, in sentences: what failed, whether the request certainly had no effect, what to do."""
+"""Errors for WS-Management failures: what failed, whether the request certainly had no effect, and what to do."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class RequestFailure(Exception):
     """A request without a usable answer. ``error`` is for people, and for callers if nothing was sent.
 
     ``had_no_effect``: it was certainly not carried out. ``breaks_connection``: nothing more can be sent on it.
-    ``code`` is that of the fault, 0 without one.
+    ``code`` is the fault's code, 0 without one.
     """
 
     def __init__(
@@ -106,11 +106,11 @@ class RequestFailure(Exception):
 
 
 class UnexpectedAnswer(Exception):
-    """An answer that is no SOAP envelope, or not the one to the request."""
+    """An answer that is not a SOAP envelope, or does not belong to the request."""
 
 
 def translate(error: Exception, endpoint: Endpoint, operation: str) -> RequestFailure:
-    """The failure behind any exception of pywinrm, requests and what they use. Has no secret and no body in it."""
+    """Translate an exception of pywinrm, requests or their dependencies. The result has no secret and no body in it."""
     label = endpoint.label
     match error:
         case WSManFaultError():
@@ -235,7 +235,7 @@ def _unexpected(error: Exception, label: str, operation: str) -> NodefallError:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was made of: requests and urllib3 hold them in arguments and attributes."""
+    """The error and its causes, which requests and urllib3 hold in arguments and attributes."""
     pending: list[Any] = [error]
     seen: set[int] = set()
     while pending:
@@ -247,7 +247,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(causes: list[BaseException]) -> str:
-    """What the operating system says of it, else the name of the innermost error."""
+    """The operating system's error text, otherwise the name of the innermost error."""
     texts = [cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror]
     if texts:
         return texts[-1]

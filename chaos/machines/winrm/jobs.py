@@ -1,4 +1,4 @@
-"""Commands on their way through the worker of a host, and what may be said of one that is given up."""
+"""Jobs of a host's worker: their phases, and the outcome of a job that is given up."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Job:
         return self._ended.is_set()
 
     def advance(self, phase: Phase) -> bool:
-        """Enter a phase; False if the job is over, and must not be sent."""
+        """Enter a phase; returns False if the job is over and must not be sent."""
         with self._lock:
             if self._outcome is None:
                 self._phase = phase
@@ -66,20 +66,20 @@ class Job:
         return self._outcome
 
     def answer(self, exit_code: int) -> None:
-        """The command has ended."""
+        """End the job with the command's outcome."""
         self._end(Delivery.ANSWERED, exit_code, "")
 
     def fail(self, error: NodefallError) -> None:
-        """It certainly never ran."""
+        """End the job: the command certainly never ran."""
         self.error = error
         self._end(Delivery.NOT_SENT, None, with_hint(error))
 
     def lose(self, why: str) -> None:
-        """It may have run, or run still."""
+        """End the job: the command may have run, or may still be running."""
         self._end(Delivery.LOST, None, why)
 
     def give_up(self, why_not_sent: NodefallError) -> None:
-        """End a job that is out of time, by what is known of it."""
+        """End a job at its deadline, with the outcome that its phase allows."""
         with self._lock:  # until the end is set, so that no worker sends it meanwhile
             if self._phase is Phase.WAITING:
                 self.fail(why_not_sent)

@@ -71,7 +71,7 @@ class WinRmSession:
         return outcome
 
     def arm(self, command: HostCommand) -> DeferredCommand:
-        """A command that one request starts: its shell is open. Raises Unreachable or Refused."""
+        """Open the shell, so that a single request starts the command. Raises Unreachable or Refused."""
         process_command_line(command.argv)
         self.connect()
         return DeferredCommand(command, self.run)
@@ -85,7 +85,7 @@ class WinRmSession:
             worker.join(CLOSE_TIMEOUT)
 
     def _ask(self, question: Callable[[WinRmClient, float], _T]) -> _T:
-        """What the worker's client answers, given the seconds that are left, with a shell open."""
+        """Ask the worker's client a question, with a shell open; it gets the seconds that are left."""
         found: list[_T] = []
         timeout = self._endpoint.connect_timeout + GRACE
         job = self._do(Job(None, timeout, question=lambda client, seconds: found.append(question(client, seconds))))
@@ -94,7 +94,7 @@ class WinRmSession:
         return found[0]
 
     def _do(self, job: Job) -> Job:
-        """Let the worker do the job. One that does not even answer in time is replaced."""
+        """Let the worker do the job. A worker that does not answer in time is replaced."""
         with self._lock:
             worker = self._worker = self._worker or WinRmWorker(self._client, self.label)
             worker.submit(job)

@@ -24,7 +24,7 @@ STDIN_PIECE = 1 << 16  # bytes: its base64 fits into an envelope of 150 KiB
 
 @dataclass(slots=True)
 class RemoteShell:
-    """``commands`` were started in it, ``running`` of them are not known to have ended."""
+    """A shell on the host: ``commands`` were started in it, and ``running`` of them may still be running."""
 
     id: str
     commands: int = 0
@@ -57,11 +57,11 @@ class WinRmWorker:
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """Take a job; its end is in the job."""
+        """Queue a job; the job itself reports its end."""
         self._jobs.put(job)
 
     def stop(self) -> None:
-        """End once the present operation is over; commands that run are lost."""
+        """Stop the worker after the current operation; running commands are lost."""
         self._jobs.put(None)
 
     def join(self, seconds: float) -> None:
@@ -106,7 +106,7 @@ class WinRmWorker:
             self._send(job, shell, is_retry)
 
     def _ask(self, job: Job) -> None:
-        """Put the question of a job without a command, if it has one."""
+        """Answer the question of a job without a command, if it has one."""
         try:
             if job.question:
                 job.question(self._connected(), job.seconds_left)
@@ -142,7 +142,7 @@ class WinRmWorker:
         self._send_stdin(running)
 
     def _reject(self, job: Job, failure: RequestFailure, is_retry: bool) -> None:
-        """The command was not started, or no one knows: then it may run in the shell, which is not used any more."""
+        """End a job whose command was not started, or may have been: then its shell is not used any more."""
         self._note(failure)
         if failure.code == OPERATIONS_QUOTA:
             self._replace_shell()
@@ -156,7 +156,7 @@ class WinRmWorker:
             job.lose(f"{failure.error.message}; the command may have run")
 
     def _send_stdin(self, running: RunningCommand) -> None:
-        """All of it, unless the host refuses a piece: the program may have ended without reading on."""
+        """Send all of stdin, unless the host refuses a piece because the program has ended."""
         job = running.job
         for begin in range(0, len(job.stdin), STDIN_PIECE):
             piece, is_last = job.stdin[begin : begin + STDIN_PIECE], begin + STDIN_PIECE >= len(job.stdin)
@@ -190,7 +190,7 @@ class WinRmWorker:
             self._finish(running)
 
     def _lose(self, running: RunningCommand, why: str) -> None:
-        """Its shell is used no more, and never deleted."""
+        """End a job as lost. Its shell is no longer used, and never deleted."""
         self._running.remove(running)
         running.job.lose(why)
         if self._shell is running.shell:
@@ -213,7 +213,7 @@ class WinRmWorker:
             self._clean_up(lambda client: client.delete_shell(shell.id, CLEANUP_TIMEOUT))
 
     def _clean_up(self, do: Callable[[WinRmClient], None]) -> None:
-        """What fails here is cleaned up by the host, when the shell is idle."""
+        """Clean up a command. If that fails, the host cleans up when the shell is idle."""
         if self._client is None:
             return
         try:
@@ -228,7 +228,7 @@ class WinRmWorker:
             self._drop()
 
     def _drop(self) -> None:
-        """Forget connection and shell without a word to the host."""
+        """Forget the connection and the shell, without notifying the host."""
         client, self._client, self._shell = self._client, None, None
         if client:
             client.close()

@@ -60,7 +60,7 @@ class _Requirement:
 
 
 class Params(Model):
-    """Probe, and the time for which it may fail, or how well it must answer."""
+    """The probe, and how long it may fail or how well it must answer."""
 
     probe: str = Field(description="The name of a probe of the experiment (spec.probes).")
     budget: Annotated[str, AfterValidator(_check_budget)] = Field(
@@ -148,7 +148,7 @@ def _answer_samples(probed: list[ProbeSample], requirement: _Requirement) -> Ite
 
 
 def _begins(probed: list[ProbeSample], *, by_request: bool) -> Iterator[float]:
-    """From when on each answer counts."""
+    """The time from which each answer counts."""
     begin = -math.inf
     for probe in probed:
         begin = max(begin, probe.t - probe.result.seconds) if by_request else probe.t

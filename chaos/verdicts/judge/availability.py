@@ -38,7 +38,7 @@ class Machines:
         return found
 
     def down(self) -> tuple[Machine, ...]:
-        """Those that were, or may have been, down."""
+        """The nodes that were, or may have been, down."""
         return tuple(found for node in self._timeline.nodes if (found := self.on(node)).downs)
 
     def signal(

@@ -36,7 +36,7 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """How the deadlines of one expectation become later. ``slack``: 1 without; ``factor``: of the baseline."""
+    """Extension of the deadlines of one expectation. ``slack``: 1 without; ``factor``: of the baseline."""
 
     timeline: Timeline
     slack: float = 1.0

@@ -96,7 +96,7 @@ def longest_pause(context: JudgeContext, step: StepMatch) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """From when on an expectation is judged, in one reading.
+    """The time from which an expectation is judged, in one reading.
 
     ``begin``: that of the step, at which sets are formed; ``since``: its effect. What follows is judged from ``start``
     on, and durations count from ``origin``. ``pin``: see :class:`Pin`.

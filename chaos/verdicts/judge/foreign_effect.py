@@ -54,7 +54,7 @@ class ForeignKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One timeline, and what the run itself changed."""
+    """A timeline, and the run's own changes."""
 
     timeline: Timeline
     own: OwnChanges
@@ -121,7 +121,7 @@ class ForeignEffect:
         return tuple(map(self._on_hypothesis, self.context.experiment.spec.hypothesis, verdicts))
 
     def on_recovery(self, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-        """As for hypotheses; a recovery is final at its deadline only, as the steady state must last."""
+        """Like hypotheses, but a recovery is final only at its deadline, because the steady state must last."""
         return tuple(map(self._on_recovery, self.context.experiment.spec.steady_state, verdicts))
 
     def invalidation(self, verdicts: Sequence[Verdict]) -> Invalidation | None:

@@ -85,7 +85,7 @@ def _is_original(entries: EntryLog, seq: int, begin: float | None) -> bool:
 
 
 def _evictions(case: Case, targets: Collection[str], namespace: str) -> Iterator[ForeignFault]:
-    """One for each node, from its first pod on."""
+    """One foreign fault for each node with evicted pods, from its first pod on."""
     found: dict[str, list[tuple[float, float, int, Pod]]] = {}
     for history in case.timeline.pods.disrupted:
         pod = history.last.object

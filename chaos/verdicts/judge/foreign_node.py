@@ -60,7 +60,7 @@ def state_changes(history: History[Node]) -> list[Change]:
 
 
 def _state(version: NodeVersion) -> tuple[object, ...]:
-    """All that a fault may show in."""
+    """The state of a node in which a fault may show."""
     node = version.object
     ready = node_condition(node, "Ready")
     health = (ready.status, ready.message) if ready else None
@@ -182,7 +182,7 @@ def _is_shutting_down(node: Node) -> bool:
 
 
 def _silence(case: Case, name: str, before: NodeVersion, after: NodeVersion) -> Iterator[ForeignFault]:
-    """A kubelet that is gone. A node that is not Ready though its Lease is renewed is the cluster's own matter."""
+    """The fault of a silent kubelet. A node that is not Ready but renews its Lease is not a foreign fault."""
     if not _is_unknown(after.object) or _is_unknown(before.object):
         return
     own = (NodeChange.REPORTING, NodeChange.OBJECT)

@@ -103,7 +103,7 @@ def interruption(context: JudgeContext) -> float | None:
 def open_questions(verdicts: Sequence[Verdict]) -> Invalidation | None:
     """Why an interrupted run is inconclusive as a whole, if anything was left open."""
     is_open = any(verdict.because == NOT_JUDGED for verdict in verdicts)
-    return Invalidation(NOT_JUDGED, "The run was interrupted before every question was answered") if is_open else None
+    return Invalidation(NOT_JUDGED, "The run was interrupted before every verdict was decided") if is_open else None
 
 
 def meta_texts(timeline: Timeline, key: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which objects exist, and which belong to a set, at a moment: some versions are received later than they happened."""
+"""The objects that exist, or belong to a set, at a moment: some versions are received later than they happened."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Revisions:
 
 
 def at(moment: float) -> Callable[[History[Any]], Iterable[float]]:
-    """One moment, for all objects."""
+    """The state of all objects at one moment."""
     return lambda _: (moment,)
 
 
@@ -117,7 +117,7 @@ class Present(Generic[K]):
         self._keys: tuple[K, ...] = ()
 
     def keys(self, histories: Mapping[K, History[Any]]) -> tuple[K, ...]:
-        """Their keys, in order; ``histories``: those of the call before, and new ones after. Raises Undecidable."""
+        """The objects' keys, in order; ``histories``: of the previous call, then new ones. Raises Undecidable."""
         self._candidates += filter(self._includes, islice(histories, self._read, None))
         self._read = len(histories)
         changed = self._revisions.changed(map(histories.__getitem__, self._candidates))

@@ -63,7 +63,7 @@ def _states(subjects: SubjectSet, start: float, end: float) -> list[State]:
 
 
 def _distance(tally: Tally) -> float:
-    """How far the subjects are from the demanded state. For a number within its range, how near it is to the limits."""
+    """The subjects' distance from the demanded state. For a number in its range, how near it is to the limits."""
     subjects, true = tally.subjects, tally.number[True]
     if subjects.quantifier is Quantifier.NONE:
         return true

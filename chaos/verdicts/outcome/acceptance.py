@@ -43,7 +43,7 @@ REJECTED, _DISRUPTED = "Failed (NodeShutdown)", "disrupted by "
 
 
 class Standing(StrEnum):
-    """How a measure stands to its band."""
+    """The position of a measure relative to its band."""
 
     INSIDE = "inside"
     EARLY = "earlier than predicted"
@@ -89,7 +89,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How to compare. ``horizon``: seconds after the fault that were predicted. ``resolution``: with offsets of clocks.
+    """Terms of a comparison. ``horizon``: predicted seconds after the fault. ``resolution``: with offsets of clocks.
 
     ``late_return``: a kubelet ran on without the API server.
     """
@@ -108,7 +108,7 @@ def compare_outcome(outcome: Outcome, predicted: Mapping[Measure, Band], terms: 
 
 
 def widening(band: Band) -> float:
-    """How many seconds a band from few seeds is too narrow on each side."""
+    """The seconds by which a band from few seeds is too narrow on each side."""
     period = mechanism_of(band.measure).period
     if band.happened < 2:
         return period

@@ -45,10 +45,10 @@ class Measure(Struct, frozen=True, order=True):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happened after a fault. ``observed``: seconds for which the cluster was observed after it.
+    """The outcome after a fault. ``observed``: seconds for which the cluster was observed after it.
 
-    ``seconds`` are those after the fault at which each measure came true, or the duration of a ``... for``. What has
-    none never happened.
+    ``seconds``: when each measure came true, in seconds after the fault, or the duration of a ``... for``. A measure
+    without seconds never happened.
     """
 
     observed: float

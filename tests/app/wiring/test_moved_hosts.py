@@ -127,7 +127,7 @@ def test_another_machine_at_the_new_address_gets_nothing(engine: Engine, tmp_pat
         server.know(f"[{AFTER}]:{server.port} {public(server.host_key)}")
         engine.at(AFTER)
         hosts.expect_host_key("n1", "ssh-ed25519 SHA256:that-of-the-node")
-        with pytest.raises(Refused, match="has changed hands"):
+        with pytest.raises(Refused, match="now leads to a different machine"):
             hosts.session("n1")
 
 

@@ -37,7 +37,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     [
         ("aborted: a node was lost", "aborted"),
         ("refused: no steady state", "refused"),
-        ("interrupted by SIGINT before every question was answered", "interrupted"),
+        ("interrupted by SIGINT before every verdict was decided", "interrupted"),
         ("inconclusive: a blind window", "inconclusive"),
     ],
 )

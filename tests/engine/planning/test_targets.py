@@ -116,7 +116,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], ClusterView, str]] = [
     ({"matchLabels": {"kubernetes.io/hostname": "x"}}, {}, cluster(), "as none has label kubernetes.io/hostname x"),
     ({"matchExpressions": [requirement("In", "x")]}, {}, cluster(), ": In x"),
     ({"role": "worker", "except": ["w0", "w1", "w2"]}, {}, cluster(), "only 0 match"),
-    ({"role": "worker", "except": ["w9"]}, {}, cluster(), "has except: w9, which the cluster does not have"),
+    ({"role": "worker", "except": ["w9"]}, {}, cluster(), "except names w9, which the cluster does not have"),
     ({"matchLabels": {"kubernetes.io/hostname": ""}}, {}, cluster(), "only 0 match"),
     ({"role": "worker", "count": 4}, {"limits": {"maxNodes": 9}}, cluster(), "needs 4 node(s), but only 3 match"),
 ]

@@ -149,7 +149,7 @@ RULES: list[tuple[str, ClusterObservations, str, str]] = [
             lock_run="r-1",
         ),
         "note",
-        "run r-1 is under way, by ann@a/1: it has still to undo stop on n1",
+        "run r-1 is under way, by ann@a/1: its undo is still pending stop on n1",
     ),
     (
         "pending-undo",

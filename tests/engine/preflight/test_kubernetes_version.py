@@ -50,7 +50,7 @@ def _needs(text: str = ">=v1.32, <v1.36") -> ExperimentNeeds:
 @pytest.mark.parametrize(
     ("server", "kubelet", "found"),
     [
-        ("v1.34.1", "v1.33.0", ("ok", "", False, "the experiments are true for the versions of the cluster")),
+        ("v1.34.1", "v1.33.0", ("ok", "", False, "the experiments support the cluster's versions")),
         ("v1.31.4", "v1.32.0", ("refusal", "", True, "x is for Kubernetes >=v1.32, <v1.36; the API server is v1.31.4")),
         ("v1.34.1", "v1.31.0", ("refusal", "n1", True, "the kubelet of n1 is v1.31.0")),
         ("", "v1.32.0", ("refusal", "", False, "the version of the API server is unknown ('')")),

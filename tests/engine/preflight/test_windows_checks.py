@@ -59,7 +59,7 @@ def with_offset(seconds: float) -> ClusterObservations:
 
 
 RULES: list[tuple[str, ClusterObservations, str, str, Need]] = [
-    ("clock", with_offset(60.2), "refusal", "would make failsafe tasks late", Need.HOST),
+    ("clock", with_offset(60.2), "refusal", "failsafe tasks would be late", Need.HOST),
     ("clock", with_offset(60.0), "warning", "60.0 s ahead of", Need.HOST),
     ("clock", with_offset(-3600.0), "warning", "3600.0 s behind", Need.HOST),  # they act early: the judge sees that
     ("windows-service", seen(kubelet_binary=r"C:\k\nssm.exe"), "refusal", "under nssm", Need.GRACEFUL),

@@ -108,8 +108,8 @@ def test_the_reads_of_the_proof_take_two_seconds_at_the_limit(given: dict[str, A
         (target(io=False), "has no io controller"),
         (target(active=False), "has no control group"),
         (target(disk="", number=""), "is not on a single disk"),
-        (target(runtime=True), "is limited already"),
-        (target(limits={"259:0": "rbps=1 wbps=max riops=max wiops=max"}), "is limited already"),
+        (target(runtime=True), "already has a limit"),
+        (target(limits={"259:0": "rbps=1 wbps=max riops=max wiops=max"}), "already has a limit"),
         (target(stale=True), "would make systemd load them"),
     ],
 )

@@ -101,8 +101,8 @@ def test_rules_have_the_same_peers(action: str) -> None:
 REFUSED: list[tuple[tuple[dict[str, Any], ...], str]] = [
     ((PLANE, NEAR, FAR), "n1 has no label topology.kubernetes.io/zone"),
     ((node("n1", "", ["10.0.0.11"]), FAR), "n1 has no label topology.kubernetes.io/zone"),
-    ((TARGET,), "no node has another label topology.kubernetes.io/zone than a, that of n1"),
-    ((TARGET, NEAR, NOWHERE, PLANE), "no node has another label topology.kubernetes.io/zone than a"),
+    ((TARGET,), "every node has the same label topology.kubernetes.io/zone as n1: a"),
+    ((TARGET, NEAR, NOWHERE, PLANE), "every node has the same label topology.kubernetes.io/zone as n1"),
     ((TARGET, node("n3", "b", [])), "no address of a node in another zone is known"),
     ((TARGET, FAR, node("n2", "a", ["10.0.0.13"])), "n1: nodes in other zones share 10.0.0.13/32 with nodes"),
     ((TARGET, FAR, node("n5", "", ["fd00::13"])), "nodes in other zones share fd00::13/128"),

@@ -98,7 +98,7 @@ def hosts(answers: dict[str, Any]) -> Hosts:
 def test_hosts_read_references() -> None:
     pool = hosts({"systemctl show --property=ActiveState cron.service": answered("ActiveState=active\n")})
     check = FactCheck("unit-state?unit=cron.service", "active")
-    assert pool.check("n1", check) == (True, 'unit-state?unit=cron.service is "active"')
+    assert pool.check("n1", check) == (True, "unit-state?unit=cron.service is active")
     with pytest.raises(UnknownFact, match="of n1: unknown fact 'no-such-fact'"):
         pool.read("n1", "no-such-fact")
 

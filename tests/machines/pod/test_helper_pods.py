@@ -209,7 +209,7 @@ def test_a_pod_on_another_machine_gets_no_command(link: Link) -> None:
     pin = HostKeyPin()
     pin.expect("machine 0123456789abcdef0123456789abcdef")
     session = PodSession(HelperSlot("worker-1", link.pods, PodOptions()), link.api, pin)
-    with pytest.raises(Refused, match="changed hands: it presents the host key machine"):
+    with pytest.raises(Refused, match="a different machine: it presents the host key machine"):
         session.arm(ECHO)
 
 
@@ -227,7 +227,7 @@ def test_a_machine_that_takes_the_place_of_the_pods_host_gets_no_command(
         machine.unlink()
     outcome = link.session.run(HostCommand(("touch", str(ran))))
     assert outcome.delivery is Delivery.NOT_SENT
-    assert ("changed hands" if change == "another" else "nothing identifies its host") in outcome.error
+    assert ("a different machine" if change == "another" else "nothing identifies its host") in outcome.error
     assert not ran.exists()
 
 
@@ -373,7 +373,7 @@ def test_a_pod_that_is_just_being_made_is_removed_too(link: Link, monkeypatch: p
     link.session.run(ECHO)
     assert removed.result(10) == []
     assert link.server.pods == {}
-    assert "as they are being removed" in link.session.run(ECHO).error
+    assert "because they are being removed" in link.session.run(ECHO).error
 
 
 def test_without_pods_no_request_is_made(link: Link) -> None:

@@ -278,7 +278,7 @@ def test_missing_rights_are_found_before_the_fault(denied: str) -> None:
     [
         ("", {}, "power control aws of n1 has no machine: its Node has no provider ID"),
         ("gce://p/z/n", {}, "its Node has the provider ID gce://p/z/n"),
-        ("aws:///moon/i-0abc", {}, "has no region: 'moon' is no zone"),
+        ("aws:///moon/i-0abc", {}, "has no region: 'moon' is not a zone"),
         (f"aws:///{ZONE}/{I1}", {"profile": "absent"}, r"cannot be used: The config profile \(absent\)"),
     ],
 )

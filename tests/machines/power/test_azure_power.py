@@ -242,7 +242,7 @@ def test_a_cloud_that_does_not_answer(azure: Azure) -> None:
 def test_without_credentials_or_a_machine_it_is_refused(azure: Azure, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Refused, match="has no machine: its Node has the provider ID aws:///a/i-1"):
         power_control_of(host_context({"kind": "azure"}, "aws:///a/i-1"))
-    with pytest.raises(Refused, match="has no machine: /subscriptions/s1/n1 is none"):
+    with pytest.raises(Refused, match="has no machine: /subscriptions/s1/n1 is not a VM"):
         azure.control("/subscriptions/s1/n1")
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")
     with pytest.raises(Refused, match="reading it failed") as caught:

@@ -302,7 +302,9 @@ def test_a_system_that_becomes_another_is_not_reset(bmc: Bmc) -> None:
     assert bmc.resets == ["ForceOff"] * 4
     bmc.uuid = other
     for act in (control.on, control.off, control.state, control.identity):
-        with pytest.raises(Refused, match=f"has changed hands: its system UUID was {first.lower()} and is {other}"):
+        with pytest.raises(
+            Refused, match=f"now controls another machine: its system UUID was {first.lower()}, now it is {other}"
+        ):
             act()
     bmc.uuid = first
     control.on()

@@ -217,13 +217,13 @@ def test_other_risks(simulated: Simulated, server: Vcenter) -> None:
         "com.vmware.vim.eam manages it, and may start it again",
         "Fault Tolerance lets a second machine go on in its place",
         "vCenter has disabled powering it off",
-        "the user has not the privilege VirtualMachine.Interact.PowerOn",
+        "the user lacks the privilege VirtualMachine.Interact.PowerOn",
     ]
 
 
 def test_a_uuid_that_two_machines_have_is_refused(simulated: Simulated, server: Vcenter) -> None:
     simulated.answers.methods["FindAllByUuid"] = [simulated.machine, simulated.vim.VirtualMachine("vm-2", None)]
-    with pytest.raises(Refused, match="is not the only one with this UUID"):
+    with pytest.raises(Refused, match="machines have this UUID"):
         server.control(UUID).off()
     assert changes(simulated.answers) == []
 
@@ -293,7 +293,7 @@ def test_a_task_that_does_not_end_may_have_been_carried_out(simulated: Simulated
 
 def test_a_host_that_is_gone_has_no_state(simulated: Simulated, server: Vcenter) -> None:
     simulated.summary.runtime.connectionState = "disconnected"
-    with pytest.raises(NodefallError, match="has no power state: its host or its files are disconnected"):
+    with pytest.raises(NodefallError, match="has no power state: its connection state is disconnected"):
         server.control(UUID).state()
 
 

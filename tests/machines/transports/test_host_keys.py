@@ -263,9 +263,9 @@ def test_an_address_that_changes_hands(server: Server, other: Server, proxy: Pro
     proxy.redirect(("127.0.0.1", other.port))
     outcome = session.run(touch)
     assert (outcome.delivery, (tmp_path / "sent").exists()) == (Delivery.NOT_SENT, False)
-    assert "has changed hands: it presents the host key ssh-ed25519 SHA256:" in outcome.error
+    assert "now leads to a different machine: it presents the host key ssh-ed25519 SHA256:" in outcome.error
     assert f"but the machine of this run has {first}" in outcome.error
-    with pytest.raises(Refused, match="has changed hands"):
+    with pytest.raises(Refused, match="now leads to a different machine"):
         session.arm(touch)
     proxy.redirect(("127.0.0.1", server.port))
     assert (session.run(touch).exit, (tmp_path / "sent").exists()) == (0, True)
@@ -279,7 +279,7 @@ def test_a_key_of_an_earlier_process(server: Server, other: Server, proxy: Proxy
     proxy.redirect(("127.0.0.1", other.port))
     pin = HostKeyPin()
     pin.expect(seen.key)
-    with pytest.raises(Refused, match="has changed hands"):
+    with pytest.raises(Refused, match="now leads to a different machine"):
         open_session(server.settings(port=proxy.port), pin)
     assert pin.key == seen.key
 
@@ -296,7 +296,7 @@ def test_a_jump_host_that_leads_elsewhere(server: Server, other: Server, proxy: 
     proxy.redirect(("127.0.0.1", other.port))
     outcome = session.run(TRUE)
     assert outcome.delivery == Delivery.NOT_SENT
-    assert "has changed hands" in outcome.error
+    assert "now leads to a different machine" in outcome.error
     session.close()
 
 
@@ -327,7 +327,7 @@ def test_a_pin_is_set_once() -> None:
     pin.expect("ssh-rsa SHA256:b")
     pin.verify("ssh-rsa SHA256:a", "host")
     assert (pin.key, pin.type) == ("ssh-rsa SHA256:a", "ssh-rsa")
-    with pytest.raises(Refused, match="host has changed hands") as caught:
+    with pytest.raises(Refused, match="host now leads to a different machine") as caught:
         pin.verify("ssh-rsa SHA256:b", "host")
     assert "a reinstalled machine is a different one" in caught.value.hint
 
@@ -348,7 +348,7 @@ def test_a_container_of_the_same_name(tmp_path: Path, monkeypatch: pytest.Monkey
         DockerSession(Container("node", "docker"), pin=pin).arm(TRUE)
     assert pin.key == f"container {'a' * 64}"
     (tmp_path / "id").write_text("b" * 64)
-    with pytest.raises(Refused, match="docker container node has changed hands"):
+    with pytest.raises(Refused, match="docker container node now leads to a different machine"):
         DockerSession(Container("node", "docker"), pin=pin).arm(TRUE)
     assert calls.read_text().split() == ["inspect", "inspect"]
 

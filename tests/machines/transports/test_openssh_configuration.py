@@ -104,7 +104,7 @@ def test_host_keys(server: Server, tmp_path: Path) -> None:
     server.know(f"{server.name} {public(server.host_key)}")
     former = HostKeyPin()
     former.expect(f"ssh-ed25519 SHA256:{'x' * 43}")
-    with pytest.raises(AnotherMachine, match="has changed hands"):
+    with pytest.raises(AnotherMachine, match="now leads to a different machine"):
         openssh_session(server, pin=former)
 
 

@@ -193,5 +193,5 @@ def test_a_host_with_another_key_gets_nothing(faulty_windows: WindowsSshd) -> No
     outcome = session.run(RUN)
     session.close()
     assert (outcome.delivery, outcome.exit) == (NOT_SENT, None)
-    assert "has changed hands" in outcome.error
+    assert "now leads to a different machine" in outcome.error
     assert faulty_windows.started == []

@@ -87,7 +87,7 @@ def test_plain_http_encrypts_its_messages() -> None:
         ({"auth": "digest"}, "Input should be 'ntlm'"),
         (
             {"auth": "basic", "scheme": "http", "password": SECRET},
-            "auth basic over http would send what others must not",
+            "auth basic over http would send messages unencrypted",
         ),
         (
             {"auth": "certificate", "scheme": "http", "certificate": "c", "key": "k"},

@@ -311,11 +311,11 @@ def test_the_certificate_is_that_of_the_run(service: WsManServer, authority: Aut
     with serving_wsman(authority.server(), authority.file) as other:
         elsewhere = WinRmSession(other.endpoint(), pin)
         outcome = elsewhere.run(RUN)
-        with pytest.raises(Refused, match="has changed hands"):
+        with pytest.raises(Refused, match="now leads to a different machine"):
             elsewhere.connect()
         assert other.headers == []
     assert outcome.delivery == Delivery.NOT_SENT
-    assert "has changed hands: it presents the host key certificate SHA256:" in outcome.error
+    assert "now leads to a different machine: it presents the host key certificate SHA256:" in outcome.error
     session.close()
 
 

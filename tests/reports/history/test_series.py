@@ -51,8 +51,8 @@ STOPS: list[tuple[dict[str, Any], str]] = [
     ({"exit_code": 2, "headline": "aborted: a node was lost"}, "aborted: a node was lost"),
     ({"exit_code": 4, "headline": "refused: no steady state"}, "refused: no steady state"),
     (
-        {"exit_code": 130, "headline": "interrupted by SIGINT before every question was answered"},
-        "interrupted by SIGINT before every question was answered",
+        {"exit_code": 130, "headline": "interrupted by SIGINT before every verdict was decided"},
+        "interrupted by SIGINT before every verdict was decided",
     ),
 ]
 

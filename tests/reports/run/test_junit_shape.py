@@ -120,7 +120,7 @@ def test_no_two_cases_have_one_name(recorded: Made) -> None:
     [
         ("refused: it requires more", 4, "error:refused"),
         ("aborted: a step could not be sent", 2, "error:aborted"),
-        ("interrupted by SIGINT before every question was answered", 130, "error:interrupted"),
+        ("interrupted by SIGINT before every verdict was decided", 130, "error:interrupted"),
         ("all expectations held, but the report is incomplete", 2, "error:inconclusive"),
     ],
 )

@@ -107,7 +107,7 @@ def test_cancellation_in_flight_is_refused_by_systemd_252() -> None:
     assert step.proof_status is ProofStatus.DISPROVEN
     assert "systemd cancels that only from version 257 on" in step.because
     action = plugin_registry().actions[experiment.spec.method[1].action]
-    with pytest.raises(Unsupported, match="has systemd 252, which answers 0 and still goes down"):
+    with pytest.raises(Unsupported, match="has systemd 252, which exits with 0 but still shuts down"):
         action.prepare(Target("nf-worker3", facts={"systemd-version": 252}), action.params())
 
 

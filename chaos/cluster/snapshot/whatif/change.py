@@ -46,7 +46,7 @@ def seconds_of(text: str) -> float:
 
 
 def whole_seconds_of(text: str) -> int:
-    """As :func:`seconds_of`, of a whole number. Raises ChangeError."""
+    """Like :func:`seconds_of`, for a whole number. Raises ChangeError."""
     seconds = seconds_of(text)
     if seconds != int(seconds):
         raise ChangeError(f"not a whole number of seconds: {text!r}", "Kubernetes counts whole seconds here")

@@ -1,4 +1,4 @@
-"""The connection to the cluster, and what other runs do or left there."""
+"""Checks of the connection to the cluster, and of other runs on it and their leftovers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chaos.engine.preflight.check import Diagnosis, Severity, check, list_error_
 
 @check("api-connection", "the API server's certificate is verified, and no proxy of the environment is used")
 def api_connection(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Without verification, an attacker on the network can read the credentials and forge answers of the API server."""
+    """Warn about a weak connection: an attacker could read the credentials and forge answers of the API server."""
     for risk in observations.connection_risks:
         yield warning(risk, "name its CA, set NO_PROXY for it, and correct keys of the kubeconfig that have no effect")
     if not observations.connection_risks:
@@ -31,7 +31,7 @@ def api_connection(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check("lock", "no other run is active on the cluster", is_final=True)
 def lock(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """One run at a time."""
+    """Refuse to run while another run is active on the cluster."""
     yield from list_error_notes(observations, "leases")
     if observations.lock_holder:
         hint = "wait for it to end (nodefall status), or stop it (nodefall abort)"
@@ -48,7 +48,7 @@ def pending_undo(observations: ClusterObservations) -> Iterator[Diagnosis]:
     """A run on a cluster that another run left broken would blame the cluster for that fault."""
     for finding in observations.pending_undo:
         if finding.run and finding.run == observations.lock_run:
-            why = f"run {finding.run} is under way, by {observations.lock_holder}: it has still to undo"
+            why = f"run {finding.run} is under way, by {observations.lock_holder}: its undo is still pending"
             yield note(f"{why} {finding.description}", "wait for it to end (nodefall status)")
         else:
             yield refusal(str(finding), finding.hint)
@@ -73,7 +73,7 @@ def helper_pods(observations: ClusterObservations) -> Iterator[Diagnosis]:
             yield _leftovers(namespace)
         yield note(
             f"transport pod: pods in {namespace.name} that nodefall makes are root on their nodes",
-            "who may create pods and pods/exec there is root on every node, too",
+            "any user who may create pods and pods/exec there is root on every node",
         )
 
 
@@ -91,7 +91,7 @@ def _security(namespace: HelperNamespace) -> Diagnosis:
 def _leftovers(namespace: HelperNamespace) -> Diagnosis:
     pods = ", ".join(namespace.left)
     hint = (
-        f"they are never used, and end by themselves (lifetime); unless nodefall runs elsewhere, "
+        f"nodefall never reuses them, and they end by themselves (lifetime); unless nodefall runs elsewhere, "
         f"kubectl -n {namespace.name} delete pods -l {HELPER_LABEL}=pod"
     )
     return warning(f"namespace {namespace.name} has helper pods of other processes: {pods}", hint)
@@ -113,7 +113,7 @@ def quorum(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _members(observations: ClusterObservations) -> list[str]:
-    """Nodes that run etcd, by labels, static pods and what their hosts show."""
+    """The nodes that run etcd, by their labels, static pods and host facts."""
     hosts = observations.reachable_hosts()
     shown = {host.node for host in hosts if any("etcd" in path for path in host.fact("control-plane-files") or ())}
     return sorted({*observations.view.etcd_members(), *shown})
@@ -153,7 +153,7 @@ def webhooks(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _webhooks(observations: ClusterObservations) -> Iterator[tuple[str, str, bool]]:
-    """Name, service and whether failurePolicy is Fail (the default), of webhooks that run in the cluster."""
+    """Webhooks that run in the cluster: name, service, and whether failurePolicy is Fail (the default)."""
     for path in (VALIDATING, MUTATING):
         for item in observations.lists.get(path, ()):
             for hook in item.get("webhooks") or ():
@@ -163,7 +163,7 @@ def _webhooks(observations: ClusterObservations) -> Iterator[tuple[str, str, boo
 
 
 def _nodes(observations: ClusterObservations, service: str) -> list[str | None] | None:
-    """Nodes of the service's ready endpoints; None if they are unknown."""
+    """The nodes of the service's ready endpoints; None if they are unknown."""
     if SLICES not in observations.lists:
         return None
     return [

@@ -1,4 +1,4 @@
-"""Whether the cluster suits the experiments, and gives them what they read."""
+"""Checks whether the cluster suits the experiments and provides the data that they read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chaos.verdicts.judge.facts import kubelet_fact
     is_compatibility_check=True,
 )
 def targets(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Enough nodes must match, be Ready and unprotected, within the inventory's limits."""
+    """Check that enough nodes match, are Ready and unprotected, and stay within the inventory's limits."""
     failing = [each for each in observations.experiments if each.target_error]
     for experiment in failing:
         message, hint = experiment.target_error or ("", "")
@@ -34,7 +34,7 @@ def targets(observations: ClusterObservations) -> Iterator[Diagnosis]:
     is_compatibility_check=True,
 )
 def steps(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Prepares each action with the facts of the host."""
+    """Check that each action can be prepared with the facts of the host."""
     failures = [
         (experiment, node, why)
         for experiment in observations.experiments
@@ -63,7 +63,7 @@ def permissions(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check(
     "kubernetes-version",
-    "the experiment is true for the versions of the API server and of the kubelets",
+    "the experiment supports the versions of the API server and of the kubelets",
     is_compatibility_check=True,
 )
 def kubernetes_version(observations: ClusterObservations) -> Iterator[Diagnosis]:
@@ -75,7 +75,7 @@ def kubernetes_version(observations: ClusterObservations) -> Iterator[Diagnosis]
     found = [each for experiment in limited for each in _refusals(experiment, observations)]
     yield from found
     if limited and not found:
-        yield ok("the experiments are true for the versions of the cluster")
+        yield ok("the experiments support the cluster's versions")
 
 
 def _refusals(experiment: ExperimentNeeds, observations: ClusterObservations) -> Iterator[Diagnosis]:
@@ -117,7 +117,7 @@ def kubelet_requirements(observations: ClusterObservations) -> Iterator[Diagnosi
 
 
 def unmet_requirements(experiment: ExperimentNeeds, host: HostObservations) -> Iterator[tuple[tuple[str, str], bool]]:
-    """Message and hint of each requirement that is not met, and whether the actual value is known."""
+    """The message and hint of each unmet requirement, and whether the actual value is known."""
     config = host.fact("configz") or {}
     for source, wanted in experiment.requires.items():
         for name, text in wanted.items():
@@ -135,7 +135,7 @@ def unmet_requirements(experiment: ExperimentNeeds, host: HostObservations) -> I
 # Each replica is scraped once.
 controller_manager = source_check(
     "controller-manager",
-    "each controller-manager of the inventory serves its metrics, if the experiment uses them",
+    "each controller-manager in the inventory serves its metrics, if the experiment uses them",
     is_compatibility_check=True,
 )
 # Each query is sent once.

@@ -33,7 +33,7 @@ _NEW_KEYS = {
 
 
 class HostIdentityCheck(Check):
-    """At least one proof and no contradiction; see ``chaos.core.identity``."""
+    """Requires at least one proof and no contradiction; see ``chaos.core.identity``."""
 
     name = "host-identity"
     summary = "the host is the machine behind its Node: one proof, such as the kubelet's certificate, no contradiction"
@@ -53,7 +53,7 @@ class HostIdentityCheck(Check):
 
 
 def _compare(inventory: Inventory, host: HostObservations, nodes: Mapping[str, NodeIdentity]) -> Diagnosis:
-    """Compare a host with its Node, one of ``nodes``."""
+    """Compare a host with its Node, which is one of ``nodes``."""
     name = host.node
     key, _ = inventory.host_of(name)
     binding = bind(nodes[name], host_identity(host.target.facts), nodes)
@@ -82,7 +82,7 @@ def _system_mismatch(observations: ClusterObservations, name: str) -> Diagnosis 
 
 
 def _inventory_refusals(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Hosts of the inventory without a Node. Jump hosts do not need a Node."""
+    """Refusals for hosts in the inventory that have no Node. Jump hosts do not need one."""
     inventory = observations.inventory
     jumps = _jump_hosts(inventory)
     for key, host in inventory.hosts.items():
@@ -95,7 +95,7 @@ def _inventory_refusals(observations: ClusterObservations) -> Iterator[Diagnosis
 
 
 def _jump_hosts(inventory: Inventory) -> set[str]:
-    """Keys of the hosts that others are reached through."""
+    """The inventory keys of hosts that are jump hosts."""
     connections = (inventory.defaults, *inventory.hosts.values())
     return {jump for connection in connections for jump in connection.proxy_jump or ()}
 
@@ -124,7 +124,7 @@ def _is_loopback(address: str) -> bool:
 
 
 class HostKeyCheck(Check):
-    """A host was bound to its Node by a proof; this is about what is compared again before each command."""
+    """Checks the value that identifies a host before each command, after a proof has bound the host to its Node."""
 
     name = "host-key"
     summary = "by its SSH host key, or by another value that no other machine has, the host is recognized later"
@@ -137,7 +137,7 @@ class HostKeyCheck(Check):
 
 
 def _diagnose(host: HostObservations, others: list[str], nodes: Mapping[str, NodeIdentity]) -> Diagnosis:
-    """The diagnosis of one host, whose key ``others`` have too."""
+    """The diagnosis of one host, whose host key the nodes ``others`` also present."""
     name, key = host.node, host.fact(PseudoFact.HOST_KEY)
     if key and not others:
         return ok("no other machine is known to have its host key", name)
@@ -154,7 +154,7 @@ def _diagnose(host: HostObservations, others: list[str], nodes: Mapping[str, Nod
 
 
 def _has_own_value(host: HostObservations, nodes: Mapping[str, NodeIdentity]) -> bool:
-    """Whether a value that is compared before each command is of this machine alone."""
+    """Whether a value that is compared before each command is unique to this machine."""
     shared = shared_fields(nodes[host.node], nodes)
     own_uuid = bool(host.fact("system-uuid")) and "system_uuid" not in shared
     kind, _, _ = str(host.fact("stable-id") or "").partition(" ")
@@ -163,7 +163,7 @@ def _has_own_value(host: HostObservations, nodes: Mapping[str, NodeIdentity]) ->
 
 
 def _others_with_its_key(host: HostObservations, observations: ClusterObservations) -> list[str]:
-    """Nodes whose hosts present the host's key too, or may do so by known_hosts."""
+    """Nodes whose hosts also present this host key, or may do so according to known_hosts."""
     key = host.fact(PseudoFact.HOST_KEY)
     present = {name for name, each in observations.hosts.items() if key and each.fact(PseudoFact.HOST_KEY) == key}
     known = {name for name, keys in observations.known_host_keys.items() if key in keys}
@@ -183,7 +183,7 @@ _RUN_ELSEWHERE = "run nodefall elsewhere, or choose another target"
     is_final=True,
 )
 def self_protection(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Compares machine IDs, addresses, the pod of nodefall, and the path of its connections."""
+    """Compare machine IDs, addresses, the pod of nodefall, and the path of its connections."""
     peers = {
         peer: name
         for name, host in observations.hosts.items()
@@ -242,13 +242,13 @@ def _same_kernel(observations: ClusterObservations, host: HostObservations, node
 
 
 def _peer_addresses(host: HostObservations) -> frozenset[str]:
-    """Where nodefall's connection comes from, as the host sees it; on Windows other clients' too."""
+    """The addresses from which the host sees nodefall connect; on Windows also those of other clients."""
     peer = host.fact("ssh-peer") or {}
     return normalize_addresses([str(peer.get("address", "")), *(host.fact("connection-peers") or ())])
 
 
 def _own_pod(observations: ClusterObservations, node: str) -> str:
-    """Name of the pod on ``node`` that nodefall runs in, "" if none does: by UID, which host names only resemble."""
+    """The pod on ``node`` in which nodefall runs, or "". It is found by UID if known, otherwise by host name."""
     own = observations.local_identity
     for pod in observations.view.pods:
         is_own = pod.metadata.uid == own.pod_uid if own.pod_uid else full_name(pod.metadata) == own.pod
@@ -258,24 +258,24 @@ def _own_pod(observations: ClusterObservations, node: str) -> str:
 
 
 def _normalize_machine_id(machine_id: str) -> str:
-    """Lower case hex, "" for the placeholder that systemd writes before the first boot."""
+    """The machine ID in lower case; "" for the placeholder that systemd writes before the first boot."""
     text = machine_id.strip().lower().replace("-", "")
     return "" if text == "uninitialized" else text
 
 
 @check(
     "protected-role",
-    "the host of a worker runs no etcd and no API server",
+    "worker hosts run neither etcd nor an API server",
     facts=("control-plane-files",),
     is_final=True,
 )
 def protected_role(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """A Node without a role label may run etcd or an API server: its host shows that."""
+    """Find control planes by host facts: a Node without a role label may still run etcd or an API server."""
     protects = "control-plane" in observations.inventory.protected.roles
     for host in observations.reachable_hosts():
         paths = host.fact("control-plane-files")
         if not paths or observations.view.role(host.node) != "worker":
-            yield ok("it is what its labels say", host.node)
+            yield ok("its labels are correct", host.node)
             continue
         message = f"{host.node} has no role label of the control plane, but {paths[0]} exists on its host"
         if protects:

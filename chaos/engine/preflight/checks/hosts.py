@@ -1,4 +1,4 @@
-"""Hosts: whether they are reached, with which rights, and what they are; and their power controls."""
+"""Checks of hosts (reachability, rights, kind of machine) and of their power controls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chaos.engine.preflight.check import LINUX, WINDOWS, Diagnosis, check, host_
     is_final=True,
 )
 def host_reachable(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """The check uses the same kind of connection as a run."""
+    """Check the connection to the host: it is the same kind as in a run."""
     for node, host in sorted(observations.hosts.items()):
         if host.error:
             hint = host.hint or f"make sure that the host of {node} can be reached"
@@ -31,12 +31,12 @@ def host_reachable(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check(
     "openssh",
-    "for transport openssh, ssh is new enough, accepts its configuration, asks nothing, trusts known keys only, and can"
-    " have a control socket",
+    "for transport openssh, ssh is new enough, accepts its configuration, never prompts, trusts known keys only, and"
+    " can create a control socket",
     is_final=True,
 )
 def openssh(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """As seen on this machine, without a connection."""
+    """Check ssh on this machine, without a connection."""
     for node, problems in sorted(observations.transport_problems.items()):
         if node in observations.hosts and observations.hosts[node].is_skipped:
             continue
@@ -47,7 +47,7 @@ def openssh(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _describe_answer(inventory: Inventory, host: HostObservations) -> str:
-    """That it answers; of a Windows host also over what, as there is a choice."""
+    """The message for a host that answers; on Windows it names the transport, because there is a choice."""
     if host.target.os != "windows":
         return "it answers"
     _, entry = inventory.host_of(host.node)
@@ -63,7 +63,7 @@ def _describe_answer(inventory: Inventory, host: HostObservations) -> str:
     is_final=True,
 )
 def sudo(host: HostObservations) -> Diagnosis | None:
-    """The login user is root, or sudo needs no password."""
+    """Check that the login user is root, or that sudo needs no password."""
     if host.fact("root"):
         return ok("commands run as root", host.node)
     why = "" if "root" in host.target.facts else f": {host.unknown_reason('root')}"
@@ -131,7 +131,7 @@ def _compare(host: HostObservations, offset: float) -> Diagnosis:
     )
     hint, needs = _CLOCK_HINTS[host.target.os], frozenset({Need.HOST})
     if host.target.os == "windows" and offset - host.clock_uncertainty > _LATE_BOUND:
-        return refusal(f"{message}; set right, it would make failsafe tasks late", hint, host.node, needs)
+        return refusal(f"{message}; if it were corrected, failsafe tasks would be late", hint, host.node, needs)
     return warning(message, hint, host.node, needs)
 
 
@@ -164,7 +164,7 @@ def _missing(host: HostObservations) -> str:
 
 @host_check("power-recovery", "the host has a power control that answers and can power it on")
 def power_recovery(host: HostObservations) -> Diagnosis | None:
-    """The power control must answer, and report a reachable machine as on."""
+    """Check that the power control answers, and reports a reachable machine as on."""
     down = frozenset({Need.DOWN})
     if host.target.power_error:
         return refusal(host.target.power_error, host.target.power_hint, host.node, frozenset({Need.HOST}))
@@ -187,7 +187,7 @@ _HOST = frozenset({Need.HOST})
     is_final=True,
 )
 def power_identity(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Compares the UUID of a BMC, or the names and addresses of a container, with the Node."""
+    """Compare the UUID of a BMC, or the names and addresses of a container, with the Node."""
     nodes = {name: node_identity(node) for name, node in observations.view.nodes.items()}
     for host in observations.reachable_hosts():
         key, entry = observations.inventory.host_of(host.node)
@@ -202,7 +202,7 @@ def power_identity(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _others(host: HostObservations, nodes: Mapping[str, NodeIdentity]) -> list[str]:
-    """Other Nodes with the UUID that the host's power control reports."""
+    """Other Nodes that have the UUID reported by the host's power control."""
     uuid = host.power_identity.system_uuid
     return sorted(name for name, node in nodes.items() if name != host.node and is_same_uuid(node.system_uuid, uuid))
 
@@ -242,7 +242,7 @@ _DOWN, _NOT_READY = frozenset({Need.DOWN}), frozenset({Need.DOWN, Need.ENDS_PODS
 
 @check("power-provider", "the cloud keeps a machine that is off, and may start it again")
 def power_provider(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Auto-scaling groups, node auto-repair, spot instances and the like, as the power control reports them."""
+    """Report auto-scaling groups, node auto-repair, spot instances and other risks that the power control knows."""
     for host in observations.reachable_hosts():
         for risk in host.power_risks:
             needs = _NOT_READY if risk.when_not_ready else _DOWN

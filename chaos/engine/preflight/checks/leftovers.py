@@ -16,7 +16,7 @@ from chaos.faults.readings.machine import MARK_FILE
     "failsafe-timers", "no timer of an earlier run is left on the host", facts=("failsafe-timers",), is_final=True
 )
 def failsafe_timers(host: HostObservations) -> Diagnosis | None:
-    """A timer of another run would end this run's fault."""
+    """Find timers of other runs, which would end this run's fault."""
     if found := host.fact("failsafe-timers"):
         timers = ", ".join(found)
         message = f"{host.node} still has {timers} of an earlier run, which would end the fault of this one"
@@ -62,7 +62,7 @@ def leftovers(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
-    """The leftovers, and how to remove them."""
+    """Leftovers of a host, and how to remove each."""
     if host.fact("nft-rules"):
         yield "the packet filter table of an earlier run", "run nft delete table inet nodefall on the host"
     for rule in host.fact("firewall-rules") or ():
@@ -89,7 +89,7 @@ def _leftovers(host: HostObservations) -> Iterator[tuple[str, str]]:
 
 
 def _limits(host: HostObservations) -> Iterator[tuple[str, str]]:
-    """The limits that were set at run time, and how to remove them."""
+    """Resource limits that were set at run time, and how to remove each."""
     unit = host.fact("kubelet-unit") or "kubelet.service"
     if (host.fact("kubelet-cpu-quota") or {}).get("runtime"):
         remedy = f"run rm /run/systemd/system.control/{unit}.d/50-CPUQuota.conf && systemctl daemon-reload on the host"
@@ -115,5 +115,5 @@ def _netem_remedy(interface: str) -> str:
 
 
 def _mark_file(host: HostObservations) -> str:
-    """Where the host keeps its boot time by the right clock."""
+    """The file in which the host keeps its boot time by the correct clock."""
     return r"C:\ProgramData\nodefall-clock" if host.target.os == "windows" else MARK_FILE

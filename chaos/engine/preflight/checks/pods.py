@@ -1,4 +1,4 @@
-"""Pods on the targets, and what the loss of a target would take with it."""
+"""Checks of the pods on the targets, and of what a target's failure would take down with it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _budget_violation(observations: ClusterObservations, budget: PodDisruptionBu
 
 @check("coredns", "cluster DNS has pods on other nodes too")
 def coredns(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Pods with Kubernetes' label k8s-app=kube-dns. Without DNS everything appears broken."""
+    """Check that cluster DNS (label k8s-app=kube-dns) survives: without DNS everything appears broken."""
     nodes = [
         pod.spec.node_name
         for pod in observations.view.pods
@@ -76,7 +76,7 @@ def stateful_grace(observations: ClusterObservations) -> Iterator[Diagnosis]:
         ]
         if found:
             message = f"{name}: {', '.join(sorted(found))} of a StatefulSet with terminationGracePeriodSeconds 0"
-            hint = "give it a grace period: else two pods of one name may run at once"
+            hint = "give it a grace period: otherwise two pods with the same name may run at the same time"
             yield warning(message, hint, name, frozenset({Need.ENDS_PODS}))
         else:
             yield ok("none", name)

@@ -69,7 +69,7 @@ def _diagnoses(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 @check("remediators", "no autoscaler, Karpenter, MachineHealthCheck, kured or the like interferes")
 def remediators(observations: ClusterObservations) -> Iterator[Diagnosis]:
-    """Detected by their images and by objects of a Machine API; controllers outside the cluster are not detected."""
+    """Detect remediators by their images and Machine API objects; controllers outside the cluster are not detected."""
     found = list(_diagnoses(observations))
     yield from found
     yield from list_error_notes(observations, DEPLOYMENTS, DAEMONSETS, NODE_HEALTH_CHECKS, *HEALTH_CHECKS)
@@ -78,7 +78,7 @@ def remediators(observations: ClusterObservations) -> Iterator[Diagnosis]:
 
 
 def _machine_checks(observations: ClusterObservations) -> Iterator[tuple[str, str]]:
-    """Name of each MachineHealthCheck that is not paused, with a host that it covers; "" if its Machines are unknown.
+    """Each unpaused MachineHealthCheck, with a host that it covers; "" if its Machines are unknown.
 
     A check selects Machines of its namespace, and a Machine's status names its Node (Cluster API and OpenShift alike).
     """
@@ -97,7 +97,7 @@ def _machine_checks(observations: ClusterObservations) -> Iterator[tuple[str, st
 
 
 def _node_checks(observations: ClusterObservations) -> Iterator[tuple[str, str]]:
-    """Name of each NodeHealthCheck of medik8s with a host that it covers; these have no namespace."""
+    """Each medik8s NodeHealthCheck, with a host that it covers. NodeHealthChecks have no namespace."""
     for item in observations.lists.get(NODE_HEALTH_CHECKS, ()):
         for name in sorted(observations.hosts):
             if not field(item, "/spec/pauseRequests") and _selects(item, observations.view.nodes[name].metadata.labels):
@@ -117,7 +117,7 @@ def full_name(item: Mapping[str, Any]) -> str:
 
 
 def _programs(observations: ClusterObservations) -> dict[str, str]:
-    """Keys of the programs that are installed, with the workload of each."""
+    """The keys of the installed programs, each with its workload."""
     found: dict[str, str] = {}
     for path in (DEPLOYMENTS, DAEMONSETS):
         for item in observations.lists.get(path, ()):

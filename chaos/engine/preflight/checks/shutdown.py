@@ -52,7 +52,7 @@ def inhibit_delay(host: HostObservations) -> Diagnosis | None:
 
 
 def _delay_seconds(host: HostObservations) -> float | None:
-    """Seconds, of ``t 30000000`` as busctl prints it; None if the fact is unknown."""
+    """The seconds in busctl's output, such as ``t 30000000``; None if the fact is unknown."""
     number = str(host.fact("inhibit-delay-max") or "").rpartition(" ")[2]
     return int(number) / 1e6 if number.isascii() and number.isdigit() else None
 
@@ -120,7 +120,7 @@ _CONTROL_PLANE_UNITS = (
 
 @host_check("kubelet-unit", "a known systemd unit runs the kubelet", facts=("kubelet-unit",), systems=LINUX)
 def kubelet_unit(host: HostObservations) -> Diagnosis | None:
-    """Faults and undo stop and restart this unit."""
+    """Check that the kubelet's unit is known: faults and undo stop and restart it."""
     needs = frozenset({Need.HOST})
     unit = host.fact("kubelet-unit")
     if not unit:

@@ -153,7 +153,7 @@ def _order(host: HostObservations) -> Iterator[Diagnosis]:
 
 
 def _limit(host: HostObservations) -> float:
-    """Seconds that Windows waits."""
+    """How long Windows waits for the kubelet, in seconds."""
     value = host.fact("preshutdown-timeout")
     return _DEFAULT_WAIT if value is None else float(value)
 
@@ -207,7 +207,7 @@ _HOST = frozenset({Need.HOST})
 # Windows Server before 2016 keeps them small.
 @host_check("winrm-quotas", "the quotas of WinRM permit what nodefall uses at once", facts=(_QUOTAS,), systems=WINDOWS)
 def winrm_quotas(host: HostObservations) -> Diagnosis:
-    """Compares them with what one run of nodefall uses at once. Hosts over SSH have none."""
+    """Compare the WinRM quotas with what one run of nodefall uses at the same time. Hosts over SSH have none."""
     quotas: dict[str, int] | None = host.fact(_QUOTAS)
     if quotas is None:
         return note(

@@ -25,7 +25,7 @@ NEVER_BLOCKED = (
 
 
 def blocked_ranges(blocked: Iterable[Network], exempt: Iterable[Network]) -> list[str]:
-    """Ranges as netsh takes them, ``a`` or ``a-b``, of every address of ``blocked`` that is not in ``exempt``.
+    """Ranges in netsh's notation (``a`` or ``a-b``) of every address in ``blocked`` that is not in ``exempt``.
 
     Sorted, IPv4 first, without overlaps.
     """
@@ -39,7 +39,7 @@ def blocked_ranges(blocked: Iterable[Network], exempt: Iterable[Network]) -> lis
 
 
 def split_list(items: Iterable[str], limit: int) -> Iterator[str]:
-    """Comma lists of ``items``, each of ``limit`` characters at most."""
+    """Split ``items`` into comma-separated lists of at most ``limit`` characters."""
     line = ""
     for item in items:
         if line and len(line) + 1 + len(item) > limit:

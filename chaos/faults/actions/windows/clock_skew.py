@@ -53,7 +53,7 @@ def _prepare(target: Target, params: Params) -> ClockState:
 
 
 def _program(state: ClockState) -> Program:
-    """Undo sets the clock first: a service that starts while it is wrong may wait for hours until its correction."""
+    """The undo sets the clock first: a service that starts with a wrong clock may wait for hours to correct it."""
     stop = (stop_services_and_wait(*state.services),) if state.services else ()
     right = FactCheck("clock-skew", 0)
     checks = {name: FactCheck(_SYNC_SERVICES[name], ACTIVE) for name in state.services if name in _SYNC_SERVICES}

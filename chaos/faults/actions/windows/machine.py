@@ -1,4 +1,4 @@
-"""A machine that stops at once: its power cut, a reboot by the power control, a bug check."""
+"""A machine that stops immediately: by a power cut, a reset by the power control, or a bug check."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _prepare_reboot(target: Target, _: NoParams) -> RebootState:
 
 
 def _reboot(state: RebootState) -> Program:
-    """Undone by any power control: the run may end between off and on, and nothing else wakes the machine."""
+    """Reset the machine. The undo needs a power control: if the run ends between off and on, nothing else wakes it."""
     on = power_on_steps(MachineState(state.can_read_power, "", state.reporting_facts))
     return Program(
         (PowerCommand(PowerVerb.OFF), PowerCommand(PowerVerb.ON)),
@@ -144,7 +144,7 @@ def _prepare_crash(target: Target, _: NoParams) -> CrashState:
 
 
 def _crash(state: CrashState) -> Program:
-    """Undone by powering a machine that hangs off once, then on."""
+    """Crash the machine. The undo powers a hanging machine off once, then on."""
     off = UndoStep(
         PowerCommand(PowerVerb.OFF),
         unless=NO_SHUTDOWN_IN_PROGRESS,

@@ -72,7 +72,7 @@ class PartitionState(Struct, frozen=True):
 
 
 def _check_params(target: Target, params: Params) -> None:
-    """Raises Unsupported for what the Windows firewall cannot express, and for what nothing would prove."""
+    """Raises Unsupported for parameters that the Windows firewall cannot express, or that nothing would prove."""
     refusals = (
         (
             params.traffic == "pods",
@@ -91,7 +91,7 @@ def _check_params(target: Target, params: Params) -> None:
         ),
         (
             params.families is not None and len(set(params.families)) < 2,
-            "one address family is no partition: a dual-stack node uses the other one",
+            "one address family is not a partition: a dual-stack node uses the other one",
             "leave families out",
         ),
     )
@@ -101,7 +101,7 @@ def _check_params(target: Target, params: Params) -> None:
 
 
 def _check_login(target: Target, params: Params) -> None:
-    """Raises Unsupported for an account whose logins the partition would prevent, those of the undo among them."""
+    """Raises Unsupported for an account whose logins the partition would prevent, including the undo's."""
     if params.from_ != "everything-but-us":
         return
     domain = target.require_fact("login-domain", "a domain controller would be cut off too")
@@ -112,7 +112,7 @@ def _check_login(target: Target, params: Params) -> None:
 
 
 def _require_firewall(target: Target) -> dict[str, str]:
-    """State of the firewall by profile. Raises Unsupported where a rule would have no effect."""
+    """The firewall's state by profile. Raises Unsupported if a rule would have no effect."""
     profiles: dict[str, str] = target.require_fact("firewall-state", "a rule has no effect where the firewall is off")
     for profile, state in sorted(profiles.items()):
         if state == "policy":
@@ -125,13 +125,13 @@ def _require_firewall(target: Target) -> dict[str, str]:
 
 
 def _require_clients(target: Target) -> list[str]:
-    """Where nodefall's connection comes from. Raises Unsupported where that is unknown."""
+    """The client addresses of nodefall's connection. Raises Unsupported if they are unknown."""
     clients: list[str] = target.require_fact("connection-peers", "the connection to the node must be exempt")
     return clients
 
 
 def _ranges(target: Target, params: Params) -> tuple[str, ...]:
-    """What to block, without what must stay reachable. Raises Unsupported, also for an invalid address."""
+    """The ranges to block, without the addresses that must stay reachable. Raises Unsupported."""
     clients = _require_clients(target)
     if shared := sorted(set(clients) & set(known_servers(target))):
         why = f"{target.node}: the connection to it comes from {shared[0]}, the address of the API server"
@@ -182,7 +182,7 @@ def _prepare(target: Target, params: Params) -> PartitionState:
 
 
 def _program(state: PartitionState) -> Program:
-    """Outbound rules last: they cut the kubelet off, as Windows judges a connection by its first packet.
+    """Outbound rules are added last: they cut the kubelet off, as Windows judges a connection by its first packet.
 
     AKS turns the firewall off at each start of the kubelet, and then a rule has no effect. A saved plan may be run from
     elsewhere, and its ranges would then cut nodefall off. The registry shows that no rule is left: netsh.exe exits with

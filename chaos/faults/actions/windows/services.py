@@ -54,24 +54,24 @@ def _capture_kubelet(target: Target, why: str) -> ServiceState:
 
 
 def _stop_service(service: str) -> HostCommand:
-    """``sc.exe stop``, also of a service that is stopped."""
+    """``sc.exe stop``, which also accepts a stopped service."""
     argv = (system_program("sc"), "stop", service)
     return HostCommand(argv, accept=(0, _NOT_STARTED), undecided=(_NO_ANSWER,), refusals=_REFUSALS)
 
 
 def _start_service(service: str) -> HostCommand:
-    """``sc.exe start``, which starts what the service depends on first; also of a service that runs."""
+    """``sc.exe start``, which starts dependencies first, and also accepts a running service."""
     argv = (system_program("sc"), "start", service)
     return HostCommand(argv, accept=(0, _ALREADY_RUNNING), undecided=(_NO_ANSWER,), refusals=_REFUSALS)
 
 
 def stop_services_and_wait(*services: str) -> HostCommand:
-    """Stop services in this order, each once the one before it has stopped; fails if others that run depend on one."""
+    """Stop services one after the other, in this order; fails if other running services depend on one."""
     return HostCommand(powershell("stop-services", services=services), timeout=_WAIT)
 
 
 def _start_failsafe(state: ServiceState, service: str) -> FailsafeTimer:
-    """The task that starts the service if nodefall does not: again while Windows refuses that, or it does not run."""
+    """The task that starts the service if nodefall does not. It retries until the service runs."""
     argv = powershell("failsafe-start-service", service=service)
     return FailsafeTimer(failsafe_unit(state.tag), state.seconds, argv)
 

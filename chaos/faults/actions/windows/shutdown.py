@@ -94,14 +94,14 @@ CANCEL = HostCommand((system_program("shutdown"), "/a"), refusals=_CANCEL_REFUSA
 
 
 class ShutdownState(Struct, frozen=True):
-    """The machine before its shutdown; ``tag``: for the comment, by which the shutdown is recognised."""
+    """The machine before its shutdown; ``tag`` is in the comment that identifies the shutdown."""
 
     tag: Tag
     machine: MachineState
 
 
 def _capture_shutdown(target: Target) -> ShutdownState:
-    """State of a machine that is shut down. Raises Unsupported if a shutdown is pending already."""
+    """The state of a machine before its shutdown. Raises Unsupported if a shutdown is already pending."""
     pending = target.require_fact("scheduled-shutdown", "Windows refuses a second shutdown")
     if pending != NO_SHUTDOWN_SCHEDULED:
         raise Unsupported(
@@ -112,9 +112,9 @@ def _capture_shutdown(target: Target) -> ShutdownState:
 
 
 def shut_down(option: str, seconds: int, tag: Tag) -> HostCommand:
-    """``shutdown.exe`` with ``/s`` or ``/r``, which returns at once; ``seconds`` of its countdown.
+    """``shutdown.exe`` with ``/s`` or ``/r``, which returns immediately; ``seconds`` of its countdown.
 
-    ``/f`` is given as it is implied only by a countdown: without it, a program with a question stops the shutdown.
+    ``/f`` is explicit because only a countdown implies it: without it, a program with a prompt stops the shutdown.
     """
     return HostCommand(
         (
@@ -182,9 +182,9 @@ REBOOT = windows_form(
 
 
 def _check_scheduled(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Proven by a reading that has the step's own shutdown pending; another's proves nothing.
+    """Proven by a reading in which the step's own shutdown is pending; other shutdowns prove nothing.
 
-    Nor does a machine that went off or booted: someone else may have shut it down.
+    A machine that went off or booted proves nothing either: someone else may have shut it down.
     """
     own = _own_comment(timeline, step)
     for reading in readings_after(timeline, step, "scheduled-shutdown"):
@@ -195,7 +195,7 @@ def _check_scheduled(timeline: Timeline, step: StepRun) -> ProofResult:
 
 
 def _own_comment(timeline: Timeline, step: StepRun) -> str:
-    """With the names of the recording: an experiment that judges it may have another name for the step."""
+    """The step's shutdown comment, with names from the recording, because a judging experiment may rename the step."""
     begun = (record.step for entry, record in step_entries(timeline, step, ActionPhase.BEGIN) if entry.t == step.begin)
     return comment_for(f"{timeline.meta.get('run', '')}-{next(begun, step.step)}")
 
@@ -250,12 +250,12 @@ _NOTHING_SCHEDULED = fact_is("scheduled-shutdown", lambda v: v == NO_SHUTDOWN_SC
 
 
 def _check_cancelled(timeline: Timeline, step: StepRun) -> ProofResult:
-    """Disproven by a machine that is off or has booted; proven by the record of the abort."""
+    """Disproven if the machine is off or has booted; proven by the record of the abort."""
     return went_down(timeline, step) or _NOTHING_SCHEDULED.check(timeline, step)
 
 
 class CancelState(Struct, frozen=True):
-    """``run``: only its own shutdown is cancelled."""
+    """The ``run`` whose own shutdown is cancelled."""
 
     run: RunName
 

@@ -33,7 +33,7 @@ def is_missing(stdout: str, exit_code: int) -> bool:
 
 
 def parse_number(stdout: str, exit_code: int, name: str) -> int:
-    """As :func:`parse_value`, of a REG_DWORD or REG_QWORD."""
+    """Like :func:`parse_value`, for a REG_DWORD or REG_QWORD."""
     data = parse_value(stdout, exit_code, name)
     try:
         return int(data, 16)
@@ -42,5 +42,5 @@ def parse_number(stdout: str, exit_code: int, name: str) -> int:
 
 
 def parse_strings(stdout: str, exit_code: int, name: str) -> list[str]:
-    """As :func:`parse_value`, of a REG_MULTI_SZ."""
+    """Like :func:`parse_value`, for a REG_MULTI_SZ."""
     return [text for text in parse_value(stdout, exit_code, name).split("\\0") if text]

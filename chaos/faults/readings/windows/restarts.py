@@ -103,7 +103,7 @@ def last_stop(stdout: str, exit_code: int) -> str:
 
 
 def _stop_before(after: Sequence[SystemEvent], before: Sequence[SystemEvent]) -> str:
-    """By the events after the last start, the newest first, and those before it."""
+    """How Windows stopped, from the events before and after the last start, the newest first."""
     crash = next((event for event in after if event.key == _NOT_CLEAN), None)
     if crash is not None and crash.value("BugcheckCode") not in ("", "0"):
         return BUG_CHECK

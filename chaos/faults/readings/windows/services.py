@@ -73,7 +73,7 @@ def query_process(name: str) -> HostCommand:
 
 
 def parse_process(stdout: str, exit_code: int) -> int:
-    """Process ID of a service, 0 while it has no process. Raises ValueError."""
+    """Parse a service's process ID, 0 while it has no process. Raises ValueError."""
     rows = [match["value"] for match in _ROW.finditer(_require_service(stdout, exit_code))]
     if len(rows) < -_PID_ROW or not (rows[_PID_ROW].isascii() and rows[_PID_ROW].isdecimal()):
         raise ValueError("cannot parse the output of sc.exe")

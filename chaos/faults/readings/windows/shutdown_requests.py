@@ -1,4 +1,4 @@
-"""Shutdown that someone has requested, and that is neither aborted nor over.
+"""Shutdowns that were requested and are neither aborted nor over.
 
 Windows has no query for it. Its trace in the System log is User32 1074, without a later 1075 (aborted) or
 Kernel-General 12 (started). The record does not show whether the countdown still runs; its texts are translated, its
@@ -46,18 +46,18 @@ def pending_requests(stdout: str, exit_code: int) -> list[SystemEvent]:
     """
     events = parse_events(stdout, exit_code)
     if not events:
-        raise ValueError("the System log has no start of Windows, and nothing later: it was cleared, or overwritten")
+        raise ValueError("the System log contains no start of Windows: it was cleared or overwritten")
     return list(takewhile(lambda event: event.key == _REQUESTED, events))
 
 
 def describe_request(request: SystemEvent) -> str:
-    r"""As ``shutdown.exe for WIN1\Administrator: nodefall r1-off``."""
+    r"""Describe a request, like ``shutdown.exe for WIN1\Administrator: nodefall r1-off``."""
     program = request.value(_PROCESS).partition(" (")[0].rpartition("\\")[2]
     return f"{program} for {request.value(_USER)}: {comment_of(request)}"
 
 
 def comment_of(request: SystemEvent) -> str:
-    """What was given to ``shutdown.exe /c``."""
+    """The comment that was given to ``shutdown.exe /c``."""
     return request.value(_COMMENT)
 
 
@@ -105,7 +105,7 @@ _TAG = r"^(?:[A-Za-z0-9][A-Za-z0-9-]{0,199})?$"
 
 
 class NodefallShutdownParams(Model):
-    """Which step or run: one of the two."""
+    """The step or the run, but not both."""
 
     tag: str = Field("", pattern=_TAG, description="The ID of a step as RUN-STEP.")
     run: str = Field("", pattern=_TAG, description="The ID of a run, for any of its steps.")

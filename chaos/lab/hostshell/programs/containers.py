@@ -70,7 +70,7 @@ async def _member_list(process: Process, etcd: EtcdCluster) -> int:
 
 
 async def _status(process: Process, etcd: EtcdCluster) -> int:
-    """Of the members that answer, one after the other; each of the others takes time, and the exit code is 1."""
+    """The status of each member that answers, in turn. Each silent member takes time, and makes the exit code 1."""
     if not await _is_led(process):
         return process.fail(f"Error: failed to fetch endpoints from etcd cluster member list: {_LATE}")
     found = []

@@ -41,7 +41,7 @@ def _mount_point(path: str) -> str:
 
 
 def device_number(path: str) -> str:
-    """Of the file system that has the path, as ``254:1``."""
+    """The device number of the path's file system, such as ``254:1``."""
     return _MOUNTS[_mount_point(path)][0]
 
 

@@ -87,7 +87,7 @@ def private_key() -> str:
 
 @cache
 def _key() -> ec.EllipticCurvePrivateKey:
-    """One for all nodes: making one for each of a thousand would take seconds."""
+    """One key for all nodes: creating a thousand keys would take seconds."""
     return ec.derive_private_key(int.from_bytes(_digest("key")), ec.SECP256R1())
 
 

@@ -162,7 +162,7 @@ class Kubelet:
             self._manager.chosen_lock_loss = lost
 
     def choose_rejections(self, number: int) -> None:
-        """How many pods the kubelet rejects before a shutdown stops it, instead of by chance."""
+        """Set how many pods the kubelet rejects before a shutdown stops it, instead of choosing by chance."""
         if self._process is not None:
             self._process.rejections_left = number
 

@@ -86,7 +86,7 @@ def behaviour_of(pod: Object) -> Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class DiskLimit:
-    """What a control group may use of a disk in a second, read and written each."""
+    """A control group's disk limits per second, for reads and for writes."""
 
     bytes: float
     operations: float

@@ -96,7 +96,7 @@ def test_either_a_step_or_a_run_is_named(query: str) -> None:
 
 @pytest.mark.parametrize("fact", ["scheduled-shutdown", "preparing-for-shutdown", "nodefall-shutdown?run=r1"])
 def test_a_log_without_any_start_leaves_it_unknown(fact: str) -> None:
-    with pytest.raises(ValueError, match="it was cleared, or overwritten"):
+    with pytest.raises(ValueError, match="it was cleared or overwritten"):
         read(fact, "")
 
 
@@ -228,7 +228,7 @@ def test_a_request_that_windows_refused_does_not_hide_the_steps_own() -> None:
 def test_a_cleared_log_of_a_simulated_host() -> None:
     host = WindowsHost()
     host.machine.event_log.records.clear()
-    with pytest.raises(ValueError, match="it was cleared, or overwritten"):
+    with pytest.raises(ValueError, match="it was cleared or overwritten"):
         read_from(host, "scheduled-shutdown")
     assert run(host, abort_own_words("r1-off"))[0] == 0
 
