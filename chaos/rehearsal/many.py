@@ -28,11 +28,11 @@ from chaos.rehearsal.forecast.document import Suite, row_of, suite_of
 from chaos.rehearsal.forecast.finders import findings_of
 from chaos.rehearsal.forecast.sample import Case, Sample, outages, still_on
 from chaos.rehearsal.processes import rare_collections, run_forked
-from chaos.rehearsal.run import RehearsalOptions, refuse_outside_world, rehearse_on
+from chaos.rehearsal.run import PERIOD, RehearsalOptions, refuse_outside_world, rehearse_on
 from chaos.verdicts.outcome.outcome import fault_time, outcome_of
 
 _ALL = Limits.model_validate({"maxNodes": 1_000_000, "minReadyNodes": 0, "budgets": "ignore"})
-_PERIOD = 20.0  # seconds; the longest period of a controller that matters, pod garbage collection
+_PHASE = 20.0  # seconds; the longest period of a controller that matters, pod garbage collection
 ReportSample = Callable[[Sample], None]
 _VERDICT = "nodefall.dev/verdict"
 _DEFAULT_VERDICT = "held"
@@ -43,7 +43,7 @@ class Rehearsals:
     """What is run. ``settings``: the inventory whose limits and protected nodes apply; without one, all is allowed.
 
     ``jobs``: processes at a time. ``report`` is called with each sample as it ends. ``until``: the step at whose begin
-    outages and losses end to count, "" for none.
+    outages and losses end to count, "" for none. ``period``: seconds between two judgements.
     """
 
     loaded: LoadedExperiment
@@ -52,6 +52,7 @@ class Rehearsals:
     settings: Inventory | None = None
     report: ReportSample = lambda _: None
     until: str = ""
+    period: float = PERIOD
 
     def over_seeds(self, seeds: Sequence[int], targets: Mapping[str, Sequence[str]] | None = None) -> list[Sample]:
         """One run for each seed, in their order; ``targets``: nodes instead of those that each seed selects.
@@ -112,7 +113,8 @@ class Rehearsals:
         return pickle.dumps(self._run(lab, copy, loaded, seed, victim))
 
     def _run(self, lab: DirectLab, copy: LabCopy, loaded: LoadedExperiment, seed: int, victim: str) -> Sample:
-        options, left_out = RehearsalOptions(self.settings or without_limits()), tuple(copy.not_modelled())
+        options = RehearsalOptions(self.settings or without_limits(), period=self.period)
+        left_out = tuple(copy.not_modelled())
         try:
             with connect_to(lab, options.settings) as connection:
                 downtime = Downtime(lab)
@@ -134,7 +136,7 @@ def _started(copy: LabCopy, seed: int) -> DirectLab:
     """A lab of the copy, in which a seeded time has passed, so that periodic work is at another point in each."""
     lab = DirectLab(msgspec.structs.replace(copy.spec, seed=seed))
     copy.start(lab)
-    lab.sim.run_until(lab.sim.now + random.Random(seed).uniform(0.0, _PERIOD))  # noqa: S311 - repeatable on purpose
+    lab.sim.run_until(lab.sim.now + random.Random(seed).uniform(0.0, _PHASE))  # noqa: S311 - repeatable on purpose
     return lab
 
 

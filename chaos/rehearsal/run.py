@@ -53,11 +53,13 @@ PERIOD = 5.0  # seconds of cluster time by which a proof, or the end of the obse
 class RehearsalOptions:
     """``settings``: the inventory whose limits and protected nodes apply. ``recording``: a new file to write.
 
-    ``populate`` creates what runs on the cluster before the experiment, and lets it settle.
+    ``populate`` creates what runs on the cluster before the experiment, and lets it settle. ``period``: see
+    :class:`SparseJudge`.
     """
 
     settings: Inventory | None = None
     recording: Path | None = None
+    period: float = PERIOD
     populate: Populate = leave_empty
     progress: Progress = field(default_factory=NullProgress)
 
@@ -86,7 +88,7 @@ def rehearse_on(
         entries: list[RecordingEntry] = []
         recorder = Recorder(decode, connection.ports.clock, entries.append if options.recording else None)
         journal = stack.enter_context(Journal(directory))
-        session = make_session(connection, loaded, planned, journal, recorder, options.progress)
+        session = make_session(connection, loaded, planned, journal, recorder, options)
         result = execute(session)
         if options.recording:
             write_recording(options.recording, entries)
@@ -108,7 +110,7 @@ def make_session(
     planned: tuple[Plan, ClusterView],
     journal: Journal,
     recorder: Recorder,
-    progress: Progress,
+    options: RehearsalOptions,
     identity: Identity | None = None,
 ) -> RunSession:
     """The run of a plan, with the ports of a rehearsal.
@@ -127,9 +129,9 @@ def make_session(
         journal_signer(ports),
         journal,
         recorder,
-        progress,
+        options.progress,
         observers,
-        LiveJudge(*judged) if identity else SparseJudge(*judged, clock=clock),
+        LiveJudge(*judged) if identity else SparseJudge(*judged, clock=clock, period=options.period),
         len(view.nodes),
         Settling(clock),
         lambda: f"{next(numbers):016x}",
@@ -182,12 +184,13 @@ class SoleHolder:
 
 @dataclass
 class SparseJudge(LiveJudge):
-    """Judges all after each phase of a step and each moment that decides, and every ``PERIOD`` of ``clock``.
+    """Judges all after each phase of a step and each moment that decides, and every ``period`` of ``clock``.
 
     The abort conditions are judged at every tick.
     """
 
     clock: Clock = field(kw_only=True)
+    period: float = field(kw_only=True)
     _judged_at: float = 0.0
     _actions: int = 0
     _last: RunResult | None = None
@@ -202,7 +205,7 @@ class SparseJudge(LiveJudge):
         return self._last
 
     def _is_due(self, now: float, actions: int) -> bool:
-        if actions != self._actions or now >= self._judged_at + PERIOD:
+        if actions != self._actions or now >= self._judged_at + self.period:
             return True
         return any(self._judged_at < moment <= now for moment in self.deadlines)
 
@@ -226,7 +229,8 @@ def rehearse_and_store(
             with connect_directly(spec, options.settings, options.populate) as connection:
                 progress.phase("plan")
                 planned = plan_rehearsal(connection, loaded, seed, new_run_id(loaded))
-                finished, failure = _execute(connection, loaded, planned, reports, progress, log)
+                logged = replace(options, progress=progress)
+                finished, failure = _execute(connection, loaded, planned, reports, logged, log)
         return write_reports(finished, options.recording, failure)
 
 
@@ -235,7 +239,7 @@ def _execute(
     loaded: LoadedExperiment,
     planned: tuple[Plan, ClusterView],
     reports: Path,
-    progress: Progress,
+    options: RehearsalOptions,
     log: RunLog,
 ) -> tuple[Run, OSError | None]:
     """The run, and what failed of its recording."""
@@ -247,5 +251,5 @@ def _execute(
         stack.callback(close_recording, writer)
         journal = stack.enter_context(Journal(directory))
         recorder = Recorder(decode, ports.clock, writer.write)
-        session = make_session(connection, loaded, planned, journal, recorder, progress, identity)
+        session = make_session(connection, loaded, planned, journal, recorder, options, identity)
         return carry_out(session, recorder, Unwatched(), directory, writer)

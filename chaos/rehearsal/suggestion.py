@@ -28,6 +28,7 @@ from chaos.rehearsal.suggest.risks import UNREHEARSED, Risk, check, headline, ri
 from chaos.rehearsal.suggest.weakness import Weakness
 
 _WITH_CHANGES = 5  # risks whose remedy is rehearsed
+_JUDGED = 60.0  # seconds between two judgements, which take half of the time: these rehearsals expect nothing
 _ALWAYS = (
     "control-plane nodes: they are not victims, and the API server never fails",
     "several nodes that fail at once, but for a whole zone",
@@ -96,7 +97,8 @@ class _Study:
         self._options.start(len(cases) * len(numbers))
         with TemporaryDirectory(prefix="nodefall-") as folder:
             loaded = [(_load(event, victim, Path(folder)), victim.name) for event, victim in cases]
-        rehearsals = Rehearsals(loaded[0][0], self._source, self._options.jobs, report=self._options.report, until=BACK)
+        jobs, report = self._options.jobs, self._options.report
+        rehearsals = Rehearsals(loaded[0][0], self._source, jobs, report=report, until=BACK, period=_JUDGED)
         for seed in numbers:
             samples = rehearsals.on_one_lab(loaded, seed)
             for (event, victim), sample in zip(cases, samples, strict=True):
@@ -154,7 +156,7 @@ def _remedy(risk: Risk, model: Model, options: SuggestOptions, folder: Path) -> 
     victim = Victim(name, (name,)) if name in model.nodes else Victim(zone, model.zones[zone], is_zone=True)
     source = snapshot_source(options.snapshot, parse_changes([risk.change]))
     loaded = _load(risk.worst.event, victim, folder)
-    return _Remedy(risk, victim, source, Rehearsals(loaded, source, 1, until=BACK))
+    return _Remedy(risk, victim, source, Rehearsals(loaded, source, 1, until=BACK, period=_JUDGED))
 
 
 def _run_remedy(remedy: _Remedy) -> bytes:

@@ -138,12 +138,16 @@ class Disruption:
         if not _needs_scale(budget["spec"]):
             return 0
         owners: dict[str, int] = {}
+        done = set()
         for pod in pods:
             reference = controller_of(pod)
             if reference is None:
                 text = _UNMANAGED.format(budget["spec"].get("selector"))
                 self._recorder.emit("PodDisruptionBudget", budget, "UnmanagedPods", text, type_="Warning")
                 continue
+            if (controller := (reference["kind"], reference["name"])) in done:
+                continue
+            done.add(controller)
             owner = self._scale_target(namespace_of(pod), reference)
             if owner is not None:
                 owners[uid_of(owner)] = owner["spec"]["replicas"]

@@ -21,7 +21,7 @@ from chaos.rehearsal.suggest.model import Model, Workload, is_static, labels_of
 from chaos.rehearsal.suggest.of_nodes import is_graceful
 from chaos.rehearsal.suggest.risks import Risk
 
-_STEADY, _MARGIN, _SHARE = 30, 15, 1.1  # seconds, seconds, and a factor of the longest time that was seen
+_STEADY, MARGIN, SHARE = 30, 15, 1.1  # seconds, seconds, and a factor of the longest time that was seen
 _COUNTED = ("Deployment", "StatefulSet")  # whose availability the assertion workload-available knows
 _PHRASES = {Event.DRAIN: "is drained", Event.POWEROFF: "is shut down", Event.POWER_CUT: "loses power"}
 
@@ -183,7 +183,7 @@ def _predicted(loss: Loss, workload: Workload) -> dict[str, Any]:
         "name": f"{workload.name} serves again within the predicted time of {loss.length}",
         **serves,
         "after": FAULT,
-        "within": f"{math.ceil(loss.high * _SHARE + _MARGIN)}s",
+        "within": f"{math.ceil(loss.high * SHARE + MARGIN)}s",
         "for": f"{_STEADY}s",
         "timing": "loose",
     }

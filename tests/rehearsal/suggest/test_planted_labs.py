@@ -13,9 +13,12 @@ from chaos.engine.load import load
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
 from chaos.rehearsal.copies import snapshot_source
+from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Rehearsals
 from chaos.rehearsal.suggest.document import Suggestion
-from chaos.rehearsal.suggest.risks import Status
+from chaos.rehearsal.suggest.events import BACK
+from chaos.rehearsal.suggest.experiments import MARGIN, SHARE
+from chaos.rehearsal.suggest.risks import Risk, Status
 from chaos.rehearsal.suggest.weakness import WeaknessKind
 from chaos.rehearsal.suggestion import SuggestOptions, suggest
 from tests.kit.lab_copies import save
@@ -166,6 +169,34 @@ def test_a_planted_weakness(plant: Plant, kind: WeaknessKind, subject: str, even
     lost = [title for title, status in verdicts.items() if status is Verdict.VIOLATED]
     assert lost, verdicts
     assert [status for title, status in predicted if "predicted" in title] in ([], [Verdict.HELD]), required
+
+
+def is_as_predicted(sample: Sample, risk: Risk, event: str) -> bool:
+    """Whether a run lost what the rehearsals predict, with the tolerance that the experiment has, and said so."""
+    alike = (each for each in risk.losses if (str(each.event), each.victim) == (event, risk.worst.victim))
+    loss = next(alike, None)
+    low, high = (loss.low, loss.high) if loss else (0.0, 0.0)
+    gone = next((each.none for each in sample.outages if f"{each.kind} {each.name}" == risk.workload), 0.0)
+    assert sample.result is not None, sample.refused
+    verdicts = [each.status for each in sample.result.hypothesis if "predicted" in each.name]
+    in_band = low / SHARE - MARGIN <= gone <= high * SHARE + MARGIN
+    return in_band and set(verdicts) <= {Verdict.HELD}
+
+
+@NIGHTLY
+@pytest.mark.parametrize("plant", [single, single_stateful, one_node, one_zone, volume], ids=lambda each: each.__name__)
+def test_runs_on_other_seeds_are_as_predicted(plant: Plant, tmp_path: Path) -> None:
+    found = suggested(tmp_path / "s.gz", plant)
+    hits: dict[str, list[bool]] = {}
+    for experiment in found.experiments:
+        file = tmp_path / experiment.file
+        file.write_text(experiment.text, encoding="utf-8")
+        samples = Rehearsals(load(file), snapshot_source(tmp_path / "s.gz"), 2, until=BACK).over_seeds(range(20, 30))
+        hits[experiment.event] = [is_as_predicted(each, found.risks[0], experiment.event) for each in samples]
+    runs = [hit for each in hits.values() for hit in each]
+    counts = {event: f"{sum(each)} of {len(each)}" for event, each in hits.items()}
+    assert runs, found.headline
+    assert 20 * sum(runs) >= 19 * len(runs), counts
 
 
 @pytest.mark.slow
