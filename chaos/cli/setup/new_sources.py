@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from chaos.app.wiring.connect import connect_cluster
-from chaos.cli.cluster.lock_status import require_running
-from chaos.cli.inventory import command_inventory
+from chaos.cli.inventory import command_inventory, require_running
 from chaos.cluster.reads import iter_pages
 from chaos.cluster.watch_codec import DECODE_ERRORS, WatchCodec
 from chaos.core.errors import NodefallError, Refused
@@ -94,6 +93,10 @@ def experiment_of(reports: Path, run: str, name: str) -> str:
     directory = find(reports, run)
     refuse_untrusted(directory)
     experiment = load_stored_experiment(directory / EXPERIMENT)
+    folder = Path(load(directory, PLAN, Plan).source).parent
+    spec = experiment.spec
+    if workload := spec.workload:
+        paths = [str((folder / each).resolve()) for each in workload.manifests]
+        spec = spec.model_copy(update={"workload": workload.model_copy(update={"manifests": paths})})
     metadata = experiment.metadata.model_copy(update={"name": name})
-    source = Path(load(directory, PLAN, Plan).source)
-    return experiment_document(experiment.model_copy(update={"metadata": metadata}), source.parent).decode()
+    return experiment_document(experiment.model_copy(update={"metadata": metadata, "spec": spec})).decode()

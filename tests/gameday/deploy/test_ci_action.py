@@ -141,7 +141,8 @@ def test_the_action_refuses(repository: Path, step: str, given: dict[str, str], 
 
 @pytest.mark.slow
 def test_the_component_judges(repository: Path) -> None:
-    (name, job), inputs = *COMPONENT[1].items(), COMPONENT[0]["spec"]["inputs"]
+    ((name, job),) = COMPONENT[1].items()
+    inputs = COMPONENT[0]["spec"]["inputs"]
     assert name == "$[[ inputs.job-name ]]"
     variables = {
         key: re.sub(r"\$\[\[ inputs\.(\S+) \]\]", lambda m: inputs[m[1]]["default"], value)
