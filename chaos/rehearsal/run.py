@@ -190,7 +190,7 @@ class SparseJudge(LiveJudge):
     """
 
     clock: Clock = field(kw_only=True)
-    period: float = field(kw_only=True)
+    period: float = field(kw_only=True, default=PERIOD)
     _judged_at: float = 0.0
     _actions: int = 0
     _last: RunResult | None = None
