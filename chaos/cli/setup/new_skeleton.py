@@ -150,6 +150,8 @@ def _hypothesis(request: Request, name: str, fault: str) -> dict[str, Any]:
     if request.owner and "owner" in load_registry().assertions[name].params.model_fields:
         params = {key: value for key, value in params.items() if key not in ("labels", "names", "kinds", "except")}
         params |= {"namespace": request.namespace, "owner": request.owner}
+        if "except_" in load_registry().assertions[name].params.model_fields:
+            params["except"] = ["finished"]  # pods that an earlier shutdown left behind
     moments = load_registry().assertions[name].moment_fields
     keys["with"] = {key: fault if key in moments else value for key, value in params.items()}
     keys["after"] = _moved(keys.get("after", fault), fault)
