@@ -48,6 +48,9 @@ CASES: Mapping[str, str] = {
 - {with: {probe: shop}, always: {for: 5m}}
 - {with: {probe: shop, budget: 5s}, always: {for: 5m}}
 - {with: {probe: shop, budget: 1%, over: 5m, answer-within: 500ms}, always: {for: 5m}}
+- {with: {probe: shop, success-at-least: 99.9%, over: 5m}, always: {for: 5m}}
+- {with: {probe: shop, p50-below: 50ms, p90-below: 1s, over: 5m}, always: {for: 5m}}
+- {with: {probe: shop, p95-below: 300ms, p99-below: 1s, over: 5m}, always: {for: 5m}}
 """,
     "event": """
 - {with: {node: victim, reason: Shutdown, component: kubelet, message: detected shutdown event}}
@@ -143,6 +146,7 @@ CASES: Mapping[str, str] = {
 - {with: {namespace: workload, each: {restarts-at-least: 3, reason: OOM}}}
 - {with: {node: victim, each: {phase: [Running], ready: false, deleting: false, disruption: any, exit-code: 1}}}
 - {with: {node: victim, each: {gone: true, replaced: {ready: true}}}}
+- {with: {node: victim, not-on: victim, at: power-off, each: {replaced: {ready: true}}}}
 - {with: {node: victim, each: {replaced: {node: other, zone: other}}}}
 - {with: {node: victim, each: {replaced: {zone: eu-1a}}}}
 - {with: {node: victim, each: {replaced: {node: same, ready: false}}}}
@@ -185,6 +189,7 @@ CASES: Mapping[str, str] = {
 - {with: {namespace: shop, names: [web], unavailable-at-most: 1}, always: {for: 90s}}
 - {with: {namespace: shop, unavailable-at-most: 25%}, always: {for: 90s}}
 - {with: {namespace: shop, kinds: [Deployment]}, within: 60s, for: 5s}
+- {with: {namespace: shop, owner: StatefulSet/db}, within: 60s, for: 5s}
 """,
 }
 # In other parts of the experiment, other words for the time.

@@ -112,7 +112,7 @@ FILES: list[tuple[Callable[[Path], Any], str]] = [
     (_almost, "file.yaml: file not found (did you mean '"),
     (_almost, "file.yml'?)"),
     (_near, "files.yaml'?)"),
-    (Path.mkdir, "file.yaml: is a directory (pass its files: "),
+    (Path.mkdir, "no experiment, inventory or game day in "),
     (os.mkfifo, "is not a regular file"),
     (_latin1, "file.yaml:2:7: is not UTF-8 (byte 0xe9)"),
     (_writable(0o666), "not trusted: any user may write this file"),

@@ -28,7 +28,7 @@ SHELL = re.compile(r"\||>>?|&&?|;|<")
 ELSEWHERE = (
     "abort", "compare", "demo", "doctor", "gameday approve", "gameday halt", "gameday report", "gameday resume",
     "gameday run", "gameday status", "init", "judge", "kind", "lab down", "lab replay", "lab status", "lab up", "new",
-    "rehearse", "report", "run", "show", "snapshot", "status", "trend", "undo", "watch",
+    "plugins", "rehearse", "report", "run", "show", "snapshot", "status", "suggest", "trend", "undo", "watch",
 )  # fmt: skip
 RUN_HERE = (
     "completion", "explain", "gameday deploy", "gameday plan", "lab breakages", "list", "plan", "rbac", "runs",

@@ -82,6 +82,7 @@ class LabResponse:
     def __init__(self, answer: Answer, date: str) -> None:
         self.status, self._body = answer.status, answer.body
         self.headers = {**answer.headers, "Date": date}
+        self.connection = None  # urllib3's, to which it was returned with the body
 
     def stream(self, _: int) -> Iterator[bytes]:
         yield self._body

@@ -105,7 +105,7 @@ def test_the_identity_of_a_machine_is_checked(connection: DirectConnection) -> N
     assert hosts.check("w1", FactCheck("host-key", key))[0]
     hosts.disconnect("w1")
     connection.lab.hosts["w1"].machine = connection.lab.hosts["w2"].machine
-    with pytest.raises(Refused, match="changed hands"):
+    with pytest.raises(Refused, match="now leads to a different machine"):
         hosts.session("w1")
 
 

@@ -96,7 +96,7 @@ class Params(Model):
 
         if self.success_at_least is not None:
             failing = over * (1 - float(self.success_at_least[:-1]) / 100)
-            found.append(_Requirement(f"success at least {self.success_at_least}", failing, answers_in_time))
+            found.append(_Requirement(f"a success share of at least {self.success_at_least}", failing, answers_in_time))
         for field, percent in _PERCENTILES.items():
             if text := getattr(self, field):
                 found.append(_percentile(percent, text, over))
@@ -120,7 +120,7 @@ def _percentile(percent: int, text: str, over: float) -> _Requirement:
     """Answers that fail or are not below the limit may take the other share; a hundredth needs a hundred answers."""
     limit = parse_duration(text)
     share = (100 - percent) / 100
-    name = f"p{percent} below {format_duration(limit)}"
+    name = f"a p{percent} below {format_duration(limit)}"
     return _Requirement(name, over * share, lambda answer: answer.ok and answer.seconds < limit, math.ceil(1 / share))
 
 

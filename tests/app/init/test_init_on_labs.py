@@ -58,7 +58,7 @@ CASES = {
     "eks": Case(
         distributions.eks(), "EKS", pod("aws"), hosts=3, spared=2,
         protected={"roles": ["control-plane"], "nodes": ["fargate-ip-10-0-9-9"]},
-        notes=("Fargate: no machine", "EKS may replace a machine", "doctor and runs make a privileged pod"),
+        notes=("Fargate: no machine", "EKS may replace a machine", "doctor and runs create a privileged pod"),
     ),
     "gke": Case(distributions.gke(), "GKE", pod("gcp"), hosts=3, spared=2, notes=("GKE may replace",)),
     "aks": Case(

@@ -187,11 +187,11 @@ SSH_TO_KIND = {"transport": "ssh", "sudo": True, "power": KIND_POWER}
     ("choices", "defaults", "note"),
     [
         (Choices(), {"transport": "docker", "engine": "podman", "power": KIND_POWER}, ""),
-        (Choices(transport="pod"), {"transport": "pod", "power": KIND_POWER}, "make a privileged pod"),
+        (Choices(transport="pod"), {"transport": "pod", "power": KIND_POWER}, "create a privileged pod"),
         (Choices(transport="ssh"), {"user": "root", **SSH_TO_KIND}, "kind nodes accept SSH only"),
         (Choices(port=2222), {"user": "root", "port": 2222, **SSH_TO_KIND}, "kind nodes accept SSH only"),
         (Choices(user="ops"), {"user": "ops", **SSH_TO_KIND}, "kind nodes accept SSH only"),
-        (Choices(transport="pod", power=PowerChoice({})), {"transport": "pod"}, "make a privileged pod"),
+        (Choices(transport="pod", power=PowerChoice({})), {"transport": "pod"}, "create a privileged pod"),
     ],
 )
 def test_a_chosen_transport_to_kind_nodes_keeps_the_power_control(
@@ -239,7 +239,7 @@ def test_nodes_without_a_shell_get_no_transport_and_a_plain_note(image: str) -> 
     assert "transport" not in to_document(proposal.entries)["defaults"]
     note = next(note for note in proposal.notes if note.startswith("no commands on"))
     assert note.startswith("no commands on n0, n1, n2, n3 and 2 more: ")
-    assert "only what the API does" in note
+    assert "only actions of the API work" in note
 
 
 def test_the_power_of_a_provider_is_proposed_only_with_its_driver() -> None:

@@ -72,7 +72,7 @@ def test_a_missing_permission_is_named_with_what_to_grant(what: str) -> None:
 def test_a_config_map_that_may_not_be_read_is_a_note() -> None:
     facts = read(cluster(config=FORBIDDEN))
     assert facts.notes[-1] == (
-        "whether kubeadm made the cluster is not known: get on configmap kubeadm-config was answered 403"
+        "unknown whether kubeadm created the cluster: reading ConfigMap kubeadm-config failed with status 403"
     )
 
 

@@ -164,10 +164,10 @@ def test_a_host_that_asks_for_more_than_a_key(tmp_path: Path) -> None:
     methods = "AuthenticationMethods publickey,password\nPasswordAuthentication yes\n"
     with server_with(tmp_path / "sshd", methods) as server, pytest.raises(Unreachable) as caught:
         log_in(server.settings())
-    assert "asks for password" in caught.value.message
+    assert "also requires password" in caught.value.message
     assert "second factor" in caught.value.hint
     with server_with(tmp_path / "none", "PubkeyAuthentication no\nPasswordAuthentication yes\n") as server:
-        with pytest.raises(Unreachable, match="asks for password") as caught:
+        with pytest.raises(Unreachable, match="requires password") as caught:
             log_in(server.settings())
         assert "authorized_keys" not in caught.value.hint
 

@@ -49,7 +49,7 @@ def judged(made: Story, end: float = 100, live: bool = False, method: str = METH
     [
         ("in time", story(25, 30), VIOLATED, ""),
         ("as usual on a real cluster", story(26.3, 30), VIOLATED, ""),
-        ("too late", story(32, 30), INCONCLUSIVE, "step mend may have come 7."),
+        ("too late", story(32, 30), INCONCLUSIVE, "step mend may have started 7."),
         ("too late, and it holds nevertheless", story(40), HELD, ""),
         ("decided before it was due", story(40, 20), VIOLATED, ""),
         ("too early, as the fault was late", story(25, 30, 20, answered=24), INCONCLUSIVE, "10.0 s too early"),
