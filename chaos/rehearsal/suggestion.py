@@ -31,7 +31,7 @@ _WITH_CHANGES = 5  # risks whose remedy is rehearsed
 _JUDGED = 60.0  # seconds between two judgements, which take half of the time: these rehearsals expect nothing
 _ALWAYS = (
     "control-plane nodes: they are not victims, and the API server never fails",
-    "several nodes that fail at once, but for a whole zone",
+    "several nodes that fail at once, except for a whole zone",
 )
 
 

@@ -24,6 +24,7 @@ from chaos.core.errors import NodefallError
 from chaos.core.files import SnapshotFile
 from chaos.core.kube import Node, operating_system
 from chaos.core.permission import Permission, permission_for_request
+from chaos.core.text import count_of
 from chaos.engine.connection import ClusterConnection
 from chaos.engine.inspection import fetch_configz
 from chaos.lab.facade import nearest_version
@@ -76,7 +77,7 @@ class MachineCollector:
                 self._add(HOST, convert[Leaf.NAME](node.metadata.name), found)
         self._notes.add_errors("host facts", failed, "its systemd or service is not known")
         if skipped := len(self._nodes) - len(nodes):
-            self._notes.add(f"host facts of {skipped} nodes", "not contacted (--hosts)")
+            self._notes.add(f"host facts of {count_of(skipped, 'node')}", "not contacted (--hosts)")
 
     def _facts(self, node: Node) -> dict[str, Any] | NodefallError:
         """Facts of a host; those that it has not are left out."""

@@ -74,7 +74,7 @@ def _too_short(short: list[tuple[Workload, float]], is_critical: bool) -> Weakne
         tuple(names),
         {"workloads": len(short), "grace": worst.grace, "given": int(given)},
         f"{worst.key} has {worst.grace} s to end, and the shutdown of its node gives it {given:g} s"
-        + (f" (so it is for {count_of(len(short) - 1, 'other workload')}: {_some(names[1:])})." if short[1:] else "."),
+        + (f" (the same for {count_of(len(short) - 1, 'other workload')}: {_some(names[1:])})." if short[1:] else "."),
         f"raise {key} of the kubelets, or lower terminationGracePeriodSeconds",
         f"grace={worst.name}:{int(given)}" if worst.kind != "Pod" and given else "",
     )
