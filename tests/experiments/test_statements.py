@@ -54,6 +54,7 @@ CELLS = [
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # pods that are evicted and placed again for ten minutes are thousands
 @pytest.mark.parametrize(("statement", "mutant"), CELLS, ids=lambda item: getattr(item, "id", item))
 def test_an_experiment_notices_that_it_is_false(statement: Statement, mutant: str) -> None:
     cells = [cell for _, name, cell in mutants.cells([statement]) if name == mutant]
