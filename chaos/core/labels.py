@@ -23,6 +23,7 @@ CONTROL_PLANE_LABELS = (
 )
 # Of Nodes. A zone is in one region only, and its name is unique: kubernetes.io/docs, "Well-Known Labels".
 ZONE_LABEL = "topology.kubernetes.io/zone"
+HOSTNAME_LABEL = "kubernetes.io/hostname"
 NODE_LEASE_NAMESPACE = "kube-node-lease"  # namespace of the kubelets' Leases
 NODE_EVENT_NAMESPACE = "default"  # namespace of Events about Nodes, as Nodes have none
 FIELD_MANAGER = "nodefall"  # of the fields that nodefall writes, in managedFields

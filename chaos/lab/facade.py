@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from chaos.lab.apiserver.pods import untolerated
     from chaos.lab.apiserver.store import Change
     from chaos.lab.breakages import BREAKAGES
+    from chaos.lab.controllers.scheduler_affinity import TermIndex, repelling_terms
+    from chaos.lab.controllers.taint_eviction import toleration_seconds
     from chaos.lab.direct.host import DirectHost, DirectProgram, Task
     from chaos.lab.direct.lab import DirectLab
     from chaos.lab.direct.requests import Answer
@@ -21,7 +23,16 @@ if TYPE_CHECKING:
     from chaos.lab.http.errors import ApiError
     from chaos.lab.http.pod_exec import ExecError
     from chaos.lab.node.machine import Machine
-    from chaos.lab.objects import allocatable_amount, allocatable_pods, matches_node, requests_of, selector_matches
+    from chaos.lab.objects import (
+        allocatable_amount,
+        allocatable_pods,
+        is_active,
+        labels_of,
+        matches_node,
+        node_of,
+        requests_of,
+        selector_matches,
+    )
     from chaos.lab.recorded.forecast import forecast
     from chaos.lab.recorded.parser import parse
     from chaos.lab.recorded.recording import Observation, ReplayError
@@ -53,17 +64,23 @@ __all__ = [
     "SnapshotError",
     "SpecError",
     "Task",
+    "TermIndex",
     "allocatable_amount",
     "allocatable_pods",
     "forecast",
+    "is_active",
+    "labels_of",
     "matches_node",
     "nearest_version",
+    "node_of",
     "parse",
     "read_snapshot",
     "rejections",
     "remove_directory",
+    "repelling_terms",
     "requests_of",
     "selector_matches",
+    "toleration_seconds",
     "untolerated",
 ]
 LOCK = "lock"  # file of a lab's private directory; changes require the lock on it
@@ -85,7 +102,9 @@ _MODULES = {
     **dict.fromkeys(("Snapshot", "SnapshotError", "read_snapshot"), "chaos.lab.snapshot.reader"),
     "nearest_version": "chaos.lab.versions",
     **dict.fromkeys(("allocatable_amount", "allocatable_pods", "matches_node"), "chaos.lab.objects"),
-    **dict.fromkeys(("requests_of", "selector_matches"), "chaos.lab.objects"),
+    **dict.fromkeys(("is_active", "labels_of", "node_of", "requests_of", "selector_matches"), "chaos.lab.objects"),
+    **dict.fromkeys(("TermIndex", "repelling_terms"), "chaos.lab.controllers.scheduler_affinity"),
+    "toleration_seconds": "chaos.lab.controllers.taint_eviction",
     "untolerated": "chaos.lab.apiserver.pods",
     "parse": "chaos.lab.recorded.parser",
     "forecast": "chaos.lab.recorded.forecast",

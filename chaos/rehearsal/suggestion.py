@@ -10,10 +10,11 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from chaos.cluster.snapshot.document import Contents
 from chaos.core.errors import NodefallError
 from chaos.core.text import count_of
 from chaos.engine.load import LoadedExperiment, load
-from chaos.rehearsal.copies import Source, parse_changes, read_contents, snapshot_source
+from chaos.rehearsal.copies import Source, parse_changes, snapshot_source
 from chaos.rehearsal.forecast.sample import Sample, limits_of
 from chaos.rehearsal.many import Rehearsals, ReportSample
 from chaos.rehearsal.processes import run_forked
@@ -21,7 +22,7 @@ from chaos.rehearsal.suggest.document import Group, Suggestion
 from chaos.rehearsal.suggest.events import BACK, Event, Victim, rehearsed
 from chaos.rehearsal.suggest.experiments import experiments_of
 from chaos.rehearsal.suggest.findings import weaknesses_of
-from chaos.rehearsal.suggest.groups import node_victims, zone_victims
+from chaos.rehearsal.suggest.groups import node_victims, victim_called, zone_victims
 from chaos.rehearsal.suggest.losses import Rehearsed, losses_of
 from chaos.rehearsal.suggest.model import Model
 from chaos.rehearsal.suggest.risks import UNREHEARSED, Risk, check, headline, risks_of, with_change
@@ -37,13 +38,14 @@ _ALWAYS = (
 
 @dataclass(frozen=True, slots=True)
 class SuggestOptions:
-    """``snapshot``: of the cluster. ``top``: risks with experiments; the first ``seeds`` are rehearsed for these.
+    """``snapshot``: of the cluster, and its ``contents``. ``top``: risks with experiments, rehearsed ``seeds`` times.
 
     ``namespace``: whose workloads are looked at, "" for all. ``jobs``: processes at a time. ``start`` is called with
     the number of runs that follow, ``report`` after each.
     """
 
     snapshot: Path
+    contents: Contents
     top: int
     seeds: int
     namespace: str
@@ -55,7 +57,7 @@ class SuggestOptions:
 def suggest(options: SuggestOptions) -> Suggestion:
     """Find what is fragile, rehearse it, and rank it. Raises BadInput, UsageError, NodefallError."""
     source = snapshot_source(options.snapshot)
-    model = Model(read_contents(options.snapshot), options.namespace)
+    model = Model(options.contents, options.namespace)
     weaknesses = weaknesses_of(model)
     nodes, left = node_victims(model)
     zones = zone_victims(model)
@@ -151,9 +153,7 @@ def _with_changes(risks: Sequence[Risk], model: Model, options: SuggestOptions) 
 
 def _remedy(risk: Risk, model: Model, options: SuggestOptions, folder: Path) -> _Remedy:
     """Raises NodefallError for a change that the snapshot cannot have."""
-    name = risk.worst.victim
-    zone = name.removeprefix("zone ")
-    victim = Victim(name, (name,)) if name in model.nodes else Victim(zone, model.zones[zone], is_zone=True)
+    victim = victim_called(risk.worst.victim, model)
     source = snapshot_source(options.snapshot, parse_changes([risk.change]))
     loaded = _load(risk.worst.event, victim, folder)
     return _Remedy(risk, victim, source, Rehearsals(loaded, source, 1, until=BACK, period=_JUDGED))

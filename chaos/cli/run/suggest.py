@@ -46,15 +46,18 @@ def suggest_and_report(given: Given, *, quiet: bool, as_json: bool) -> int:
         snapshot = given.snapshot or _taken(given, stack, quiet=quiet)
         progress = stack.enter_context(RehearsalProgress(0, is_shown=not quiet))
         jobs = given.jobs or cores()
-        options = SuggestOptions(snapshot, given.top, given.seeds, given.namespace, jobs, progress.expect, progress.add)
-        found = suggest(options)
-        is_anonymous = bool(read_contents(snapshot).header.get("anonymized"))
+        contents = read_contents(snapshot)
+        found = suggest(
+            SuggestOptions(
+                *(snapshot, contents, given.top, given.seeds, given.namespace, jobs), progress.expect, progress.add
+            )
+        )
     if given.out:
         _write(given.out, found)
     if as_json:
         return echo_document(render_suggestion(found), 0)
     echo_encodable(*suggestion_text(found))
-    _say_next(given, found, is_anonymous)
+    _say_next(given, found, is_anonymous=bool(contents.header.get("anonymized")))
     return 0
 
 
@@ -74,7 +77,7 @@ def _write(out: Path, found: Suggestion) -> None:
         write(out / each.file, each.text, private=True)
 
 
-def _say_next(given: Given, found: Suggestion, is_anonymous: bool) -> None:
+def _say_next(given: Given, found: Suggestion, *, is_anonymous: bool) -> None:
     if given.out is None:
         echo("write the experiments and reports with --out DIR")
         return

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 FORMAT = 1
+_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 Object = dict[str, Any]
 
 
@@ -59,6 +60,11 @@ def name_of(obj: Object) -> str:
     """``NAMESPACE/NAME``; of an object without a namespace, its name."""
     namespace = obj["metadata"].get("namespace")
     return f"{namespace}/{obj['metadata']['name']}" if namespace else str(obj["metadata"]["name"])
+
+
+def is_control_plane(node: Object) -> bool:
+    """Whether the Node has the label of a control plane, by its present or former name."""
+    return any(key in (node["metadata"].get("labels") or {}) for key in _CONTROL_PLANE)
 
 
 def owner_uid(obj: Object) -> str:

@@ -53,6 +53,11 @@ def requires_pods(pod: Object) -> bool:
     return any(term.attracts and term.weight is None for term in terms_of(pod))
 
 
+def repelling_terms(pod: Object) -> tuple[Term, ...]:
+    """The terms of the pod's required anti-affinity."""
+    return tuple(term for term in terms_of(pod) if not term.attracts and term.weight is None)
+
+
 @lru_cache(maxsize=4096)
 def _parse(affinity: bytes, namespace: str) -> tuple[Term, ...]:
     found: list[Term] = []
@@ -97,7 +102,7 @@ class TermIndex:
         return selects and selector_matches(term.selector, labels_of(pod))
 
     def adjust(self, pod: Object, by: int) -> None:
-        """Count a pod that was added, or that is to be removed."""
+        """Count a pod that was added (``by`` 1), or discount one that is to be removed (``by`` -1)."""
         node = node_of(pod)
         for term in terms_of(pod):
             _, nodes = self.existing.setdefault(term.key, (term, Counter()))

@@ -1,4 +1,4 @@
-"""The result of ``nodefall suggest``: what reports show, and ``--json`` prints."""
+"""The result of ``nodefall suggest``, as reports show it and ``--json`` prints it."""
 
 from __future__ import annotations
 

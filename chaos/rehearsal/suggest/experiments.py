@@ -11,13 +11,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chaos.cluster.snapshot.document import Object
+from chaos.cluster.snapshot.document import Object, name_of
 from chaos.core.text import count_of
 from chaos.documents.yaml_text import dump
+from chaos.lab.facade import labels_of
 from chaos.rehearsal.suggest.document import Experiment
-from chaos.rehearsal.suggest.events import API_VERSION, BACK, FAULT, MINUTES, Event, steps
+from chaos.rehearsal.suggest.events import API_VERSION, BACK, FAULT, MINUTES, Event, Victim, steps
+from chaos.rehearsal.suggest.groups import victim_called
 from chaos.rehearsal.suggest.losses import Loss
-from chaos.rehearsal.suggest.model import Model, Workload, is_static, labels_of
+from chaos.rehearsal.suggest.model import Model, Workload, is_ready, is_static
 from chaos.rehearsal.suggest.of_nodes import is_graceful
 from chaos.rehearsal.suggest.risks import Risk
 
@@ -37,11 +39,12 @@ def experiments_of(risks: Sequence[Risk], model: Model) -> Iterator[Experiment]:
 
 def _of_risk(number: int, risk: Risk, workload: Workload, model: Model) -> Iterator[Experiment]:
     events = list(Event)[: list(Event).index(risk.worst.event) + 1]
+    victim = victim_called(risk.worst.victim, model)
     for event in events:
-        loss = next((each for each in risk.losses if (each.event, each.victim) == (event, risk.worst.victim)), None)
+        loss = risk.loss(event)
         file = f"{number:02}-{_slug(workload)}-{event}"
         predicted = loss.what if loss else "nothing is lost"
-        document = _document(event, risk.worst.victim, loss, workload, model)
+        document = _document(event, victim, loss, workload, model)
         head = [
             f"Suggested for {risk.workload}: {risk.sentence}",
             f"Predicted for {event.words} in {count_of(loss.runs if loss else 1, 'rehearsal')}: {predicted}.",
@@ -60,14 +63,14 @@ def _drained(document: dict[str, Any]) -> set[str]:
     return {"force", "delete-emptydir-data"} & {key for key, value in given.items() if value}
 
 
-def _document(event: Event, victim: str, loss: Loss | None, workload: Workload, model: Model) -> dict[str, Any]:
-    nodes = _victims(victim, model)
+def _document(event: Event, victim: Victim, loss: Loss | None, workload: Workload, model: Model) -> dict[str, Any]:
+    nodes = victim.nodes
     drain = _drain_flags(nodes, model) if event is Event.DRAIN else {}
     spec: dict[str, Any] = {"title": f"{workload.name} keeps serving when {_where(victim, workload)} {_PHRASES[event]}"}
     if allow := _allowed(event, drain, nodes, model):
         spec["allow"] = allow
     spec |= {
-        "targets": {"victim": _target(victim, nodes, workload)},
+        "targets": {"victim": _target(victim, workload)},
         "steadyState": [{"assert": "nodes-ready", "with": {"nodes": "victim"}}, available(workload, 0)],
         "method": steps(event, f"{MINUTES[event]}m", drain),
         "hypothesis": list(_hypotheses(event, loss, workload, model)),
@@ -78,24 +81,20 @@ def _document(event: Event, victim: str, loss: Loss | None, workload: Workload, 
     return {"apiVersion": API_VERSION, "kind": "Experiment", "metadata": {"name": _name(workload, event)}, "spec": spec}
 
 
-def _victims(victim: str, model: Model) -> tuple[str, ...]:
-    return (victim,) if victim in model.nodes else model.zones[victim.removeprefix("zone ")]
+def _where(victim: Victim, workload: Workload) -> str:
+    return victim.words if victim.is_zone or not workload.is_on_one_node else "the node that runs it"
 
 
-def _where(victim: str, workload: Workload) -> str:
-    return victim if victim.startswith("zone ") or not workload.is_on_one_node else "the node that runs it"
-
-
-def _target(victim: str, nodes: Sequence[str], workload: Workload) -> dict[str, Any]:
+def _target(victim: Victim, workload: Workload) -> dict[str, Any]:
     """By what runs there; by its name if the workload is on several nodes, of which this one is the worst."""
-    if victim not in nodes:
-        return {"role": "worker", "zone": victim.removeprefix("zone "), "count": "100%"}
+    if victim.is_zone:
+        return {"role": "worker", "zone": victim.name, "count": "100%"}
     runs: dict[str, Any] = {"namespace": workload.namespace}
     if workload.kind == "Pod":
         runs["matchLabels"] = labels_of(workload.obj)
     else:
         runs["owner"] = f"{workload.kind}/{workload.name.partition('/')[2]}"
-    named = {} if workload.is_on_one_node else {"nodes": [victim]}
+    named = {} if workload.is_on_one_node else {"nodes": [victim.name]}
     return {"role": "worker", **named, "count": 1, "runs": runs}
 
 
@@ -135,10 +134,7 @@ def spare_pods(workload: Workload, model: Model) -> int:
     names = {name for pod in workload.pods for name in model.budgets_of.get(id(pod), ())}
     for budget, pods in model.budgets:
         status: Object = budget.get("status") or {}
-        if (
-            f"{budget['metadata'].get('namespace')}/{budget['metadata']['name']}" in names
-            and len(pods) == workload.replicas
-        ):
+        if name_of(budget) in names and len(pods) == workload.replicas:
             return max(0, len(pods) - int(status.get("desiredHealthy") or 0))
     return workload.replicas - 1
 
@@ -195,8 +191,7 @@ def _on_victim(workload: Workload) -> dict[str, Any]:
 
 
 def _not_ready(model: Model) -> int:
-    conditions = ((node.get("status") or {}).get("conditions") or () for node in model.nodes.values())
-    return sum(any(each["type"] == "Ready" and each["status"] != "True" for each in found) for found in conditions)
+    return sum(not is_ready(node) for node in model.nodes.values())
 
 
 def _slug(workload: Workload) -> str:

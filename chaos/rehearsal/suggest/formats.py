@@ -30,7 +30,7 @@ _WORDS = View.TEXT | View.MARKDOWN
 
 def _short(risk: Risk, event: Event) -> str:
     """What an event on the worst victim costs."""
-    loss = next((each for each in risk.losses if (each.event, each.victim) == (event, risk.worst.victim)), None)
+    loss = risk.loss(event)
     return _cost(loss) if loss else "0 s"
 
 

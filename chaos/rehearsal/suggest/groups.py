@@ -13,7 +13,7 @@ from chaos.cluster.snapshot.document import Object
 from chaos.lab.facade import allocatable_amount
 from chaos.rehearsal.suggest.events import Victim
 from chaos.rehearsal.suggest.model import Model, Workload
-from chaos.rehearsal.suggest.of_workloads import toleration_seconds
+from chaos.rehearsal.suggest.of_workloads import unreachable_seconds
 
 MOST = 16  # nodes that are rehearsed
 Profile = tuple[object, ...]
@@ -54,6 +54,14 @@ def zone_victims(model: Model) -> list[Victim]:
     return [Victim(zone, nodes, (), is_zone=True) for zone, nodes in model.zones.items() if nodes[1:]]
 
 
+def victim_called(words: str, model: Model) -> Victim:
+    """The node, or the zone, that a loss names: ``worker-1``, ``zone a``."""
+    if words in model.nodes:
+        return Victim(words, (words,))
+    zone = words.removeprefix("zone ")
+    return Victim(zone, model.zones[zone], is_zone=True)
+
+
 def fragile_profiles(model: Model, node: str) -> dict[str, Profile]:
     """What decides how long a fragile workload of the node would be gone, by its key."""
     workloads = (each for each in _workloads_on(model, node) if is_fragile(each, node, model))
@@ -67,7 +75,7 @@ def profile(workload: Workload, node: str, model: Model) -> Profile:
     blocked = any(model.budgets_of.get(id(each)) for each in workload.pods)
     where = (pod["spec"].get("nodeSelector"), pod["spec"].get("affinity"))
     counts = (workload.replicas, workload.on_nodes[node], claims)
-    return (workload.kind, *counts, workload.grace, toleration_seconds(pod), blocked, repr(where))
+    return (workload.kind, *counts, workload.grace, unreachable_seconds(pod), blocked, repr(where))
 
 
 def is_fragile(workload: Workload, node: str, model: Model) -> bool:

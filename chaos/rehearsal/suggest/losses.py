@@ -57,6 +57,11 @@ class Loss(Struct, frozen=True):
         return bool(self.mean or self.unevicted or self.waiting)
 
     @property
+    def is_of_zone(self) -> bool:
+        """Whether the victim is a zone."""
+        return self.victim.startswith("zone ")  # a node's name has no space
+
+    @property
     def length(self) -> str:
         """``5m45s (5m40s to 5m50s)``."""
         shown, low, high = map(format_seconds, (self.p50, self.low, self.high))
@@ -131,7 +136,7 @@ def _inferred(workload: Workload, node: str, model: Model, rehearsed: Rehearsed)
 def _loss(
     samples: Sequence[Sample], workload: Workload, event: Event, victim: Victim, instead_of: str = ""
 ) -> Loss | None:
-    """None if no rehearsal had a fault."""
+    """The loss in these rehearsals; None if the fault happened in none of them."""
     runs = [_of_run(sample, workload, event, victim) for sample in samples if not sample.refused]
     if not runs:
         return None

@@ -6,14 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from chaos.cluster.snapshot.document import Contents, Object, name_of, owner_uid
+from chaos.cluster.snapshot.document import Contents, Object, is_control_plane, name_of, owner_uid
 from chaos.core.labels import ZONE_LABEL
-from chaos.lab.facade import selector_matches
+from chaos.lab.facade import is_active, labels_of, node_of, selector_matches
 
-HOSTNAME = "kubernetes.io/hostname"
-_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+CLOSING = ("NoSchedule", "NoExecute")  # effects of taints that keep new pods off a node
 _KINDS = {"deployments": "Deployment", "statefulsets": "StatefulSet", "replicasets": "ReplicaSet"}
 _DAEMONS = "DaemonSet"
 _MIRROR = "kubernetes.io/config.mirror"
@@ -86,7 +84,7 @@ class Model:
     @cached_property
     def pods(self) -> list[Object]:
         """The pods that have not finished and are not being deleted."""
-        return [pod for pod in self.contents.of("pods") if _is_active(pod)]
+        return [pod for pod in self.contents.of("pods") if is_active(pod)]
 
     @cached_property
     def pods_on(self) -> Mapping[str, list[Object]]:
@@ -200,26 +198,12 @@ def matching(pods: Iterable[Object], selector: Object | None) -> Iterator[Object
     return (pod for pod in pods if selector_matches(selector, labels_of(pod)))
 
 
-def labels_of(obj: Object) -> dict[str, Any]:
-    """The labels of an object."""
-    return obj["metadata"].get("labels") or {}
-
-
-def node_of(pod: Object) -> str:
-    """The node that the pod is bound to, or ""."""
-    return str((pod.get("spec") or {}).get("nodeName") or "")
-
-
 def is_static(pod: Object) -> bool:
     """Whether the pod is the mirror of a static pod."""
     return _MIRROR in (pod["metadata"].get("annotations") or {})
 
 
-def is_control_plane(node: Object) -> bool:
-    """Whether the Node has the label of a control plane."""
-    return any(key in labels_of(node) for key in _CONTROL_PLANE)
-
-
-def _is_active(pod: Object) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase not in ("Succeeded", "Failed") and not pod["metadata"].get("deletionTimestamp")
+def is_ready(node: Object) -> bool:
+    """Whether the Node is Ready, or says nothing about it."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")

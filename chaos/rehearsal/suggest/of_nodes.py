@@ -10,12 +10,11 @@ from chaos.core.duration import parse_duration
 from chaos.core.text import count_of
 from chaos.engine.preflight.checks.remediators import PROGRAMS
 from chaos.lab.facade import matches_node, untolerated
-from chaos.rehearsal.suggest.model import CRITICAL, Model, Workload
+from chaos.rehearsal.suggest.model import CLOSING, CRITICAL, Model, Workload
 from chaos.rehearsal.suggest.weakness import CLUSTER, Weakness, WeaknessKind
 
 _NAMED = 8
 _OWN_TAINTS = "node.kubernetes.io/"  # which DaemonSets tolerate by themselves
-_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 def shutdowns(model: Model) -> Iterator[Weakness]:
@@ -99,7 +98,7 @@ def daemons(model: Model) -> Iterator[Weakness]:
 
 def _lacks(pod: Object, node: Object) -> bool:
     taints = [each for each in (node.get("spec") or {}).get("taints") or () if not each["key"].startswith(_OWN_TAINTS)]
-    return matches_node(pod, node) and bool(untolerated(pod, taints, _EFFECTS))
+    return matches_node(pod, node) and bool(untolerated(pod, taints, CLOSING))
 
 
 def interfering(model: Model) -> Iterator[Weakness]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from chaos.cluster.snapshot.document import Object, name_of
+from chaos.core.labels import HOSTNAME_LABEL
 from chaos.core.text import count_of
-from chaos.rehearsal.suggest.model import HOSTNAME, Model, Workload, labels_of
+from chaos.lab.facade import labels_of, toleration_seconds, untolerated
+from chaos.rehearsal.suggest.model import Model, Workload
 from chaos.rehearsal.suggest.weakness import Weakness, WeaknessKind
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -64,7 +65,7 @@ def _one_node(workload: Workload) -> Weakness:
         (workload.key, node),
         {"replicas": workload.replicas, "on the node": number},
         f"All {number} pods of {workload.key} are on {node}.",
-        f"spread its pods: topologySpreadConstraints with {HOSTNAME} and DoNotSchedule",
+        f"spread its pods: topologySpreadConstraints with {HOSTNAME_LABEL} and DoNotSchedule",
         f"replicas={workload.name}:{workload.replicas + 1}",
     )
 
@@ -129,7 +130,7 @@ def _is_local(volume: Object) -> bool:
     spec = volume.get("spec") or {}
     terms = ((spec.get("nodeAffinity") or {}).get("required") or {}).get("nodeSelectorTerms") or ()
     keys = {item.get("key") for term in terms for item in term.get("matchExpressions") or ()}
-    return any(key in spec for key in _LOCAL) or HOSTNAME in keys
+    return any(key in spec for key in _LOCAL) or HOSTNAME_LABEL in keys
 
 
 def _is_for_one_node(volume: Object) -> bool:
@@ -163,7 +164,7 @@ def _attached(workload: Workload, volumes: list[Object]) -> Weakness:
 def tolerations(model: Model) -> Iterator[Weakness]:
     """Workloads whose pods stay on a lost node for longer than the default of five minutes, or for ever."""
     for each in model.workloads:
-        seconds = toleration_seconds(each.pods[0] if each.pods else each.obj["spec"].get("template") or {})
+        seconds = unreachable_seconds(each.pods[0] if each.pods else each.obj["spec"].get("template") or {})
         if each.kind == "Pod" or (seconds is not None and seconds <= _DEFAULT):
             continue
         forever = seconds is None
@@ -180,23 +181,13 @@ def tolerations(model: Model) -> Iterator[Weakness]:
         )
 
 
-def toleration_seconds(pod: Object) -> int | None:
+def unreachable_seconds(pod: Object) -> int | None:
     """For how long a pod stays on an unreachable node; None: for ever. Without a toleration, the default applies."""
-    found = [_seconds(each) for each in (pod.get("spec") or {}).get("tolerations") or () if _tolerates(each)]
-    if not found:
+    lost = [{"key": _UNREACHABLE, "effect": "NoExecute"}]
+    if not pod.get("spec") or untolerated(pod, lost, ("NoExecute",)):
         return _DEFAULT
-    limited = [seconds for seconds in found if seconds is not None]
-    return min(limited, default=None)
-
-
-def _seconds(toleration: dict[str, Any]) -> int | None:
-    seconds = toleration.get("tolerationSeconds")
+    seconds = toleration_seconds(pod, lost)
     return None if seconds is None else int(seconds)
-
-
-def _tolerates(toleration: dict[str, Any]) -> bool:
-    is_key = toleration.get("key", "") in (_UNREACHABLE, "")
-    return is_key and toleration.get("effect", "") in ("NoExecute", "")
 
 
 def services(model: Model) -> Iterator[Weakness]:

@@ -38,6 +38,10 @@ class Risk(Struct, frozen=True):
         share = f" in {loss.runs} rehearsals" if loss.runs > 1 else ""
         return f"{self.workload}, {loss.event.words} of {loss.victim}: {loss.what}{share}."
 
+    def loss(self, event: Event) -> Loss | None:
+        """What an event on the worst victim costs; None if nothing."""
+        return _matching(self.losses, event, self.worst.victim)
+
     @property
     def help(self) -> str:
         """What would help, and what a rehearsal showed of it."""
@@ -46,6 +50,10 @@ class Risk(Struct, frozen=True):
         after = self.with_change
         lost = after.what if after.is_one else "0 s"
         return f"{self.helps} (rehearsed: {self.changed}: {lost})"
+
+
+def _matching(losses: Sequence[Loss], event: Event, victim: str) -> Loss | None:
+    return next((loss for loss in losses if (loss.event, loss.victim) == (event, victim)), None)
 
 
 class Status(StrEnum):
@@ -112,23 +120,21 @@ def _worst(losses: Sequence[Loss]) -> Loss:
     else:
         blocked, share = max((loss.unevicted, loss.waited / loss.observed) for loss in losses)
         same = [x for x in losses if x.unevicted == blocked and x.waited / x.observed >= share * _CLOSE]
-    return min(
-        same, key=lambda each: (order.index(each.event), each.victim.startswith("zone "), -each.mean, each.victim)
-    )
+    return min(same, key=lambda each: (order.index(each.event), each.is_of_zone, -each.mean, each.victim))
 
 
 def _default_help(loss: Loss) -> str:
     if loss.waiting:
         return "add a node, lower requests, or allow more nodes"
-    if loss.victim.startswith("zone "):
+    if loss.is_of_zone:
         return "spread its pods over zones"
     return "add replicas on other nodes"
 
 
 def with_change(risk: Risk, changed: str, losses: Sequence[Loss]) -> Risk:
     """The risk with what a rehearsal of its event shows after a change; ``changed``: that in words."""
-    same = [loss for loss in losses if (loss.event, loss.victim) == (risk.worst.event, risk.worst.victim)]
-    return replace(risk, changed=changed, with_change=same[0]) if same else risk
+    after = _matching(losses, risk.worst.event, risk.worst.victim)
+    return replace(risk, changed=changed, with_change=after) if after else risk
 
 
 def check(weaknesses: Sequence[Weakness], risks: Sequence[Risk]) -> tuple[Checked, ...]:

@@ -6,21 +6,22 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from chaos.cluster.snapshot.document import Object
+from chaos.cluster.snapshot.document import Object, name_of
 from chaos.core.text import count_of
 from chaos.lab.facade import (
+    TermIndex,
     allocatable_amount,
     allocatable_pods,
+    labels_of,
     matches_node,
+    node_of,
+    repelling_terms,
     requests_of,
-    selector_matches,
     untolerated,
 )
-from chaos.rehearsal.suggest.model import Model, Workload, labels_of, node_of
+from chaos.rehearsal.suggest.model import CLOSING, Model, Workload, is_ready
 from chaos.rehearsal.suggest.weakness import Weakness, WeaknessKind
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_EFFECTS = ("NoSchedule", "NoExecute")
 _RESOURCES = ("cpu", "memory")
 _LABELS, _FULL, _APART, _CLOSED = "wrong labels", "too little cpu, memory or pods left", "pod anti-affinity", "taints"
 
@@ -43,6 +44,9 @@ class _Room:
         self.nodes = {name: node for name, node in model.nodes.items() if _takes_pods(node)}
         self._free = {name: self._unused(name) for name in self.nodes}
         self._refusals: dict[str, dict[str, str]] = {}
+        self._index = TermIndex()
+        for namespace in model.contents.of("namespaces"):
+            self._index.put_namespace(name_of(namespace), labels_of(namespace))
 
     def lost(self, node: str) -> Iterator[tuple[Workload, Counter[str]]]:
         """Pods of a lost node without another one: their workload, and the number of nodes by what is in the way."""
@@ -58,7 +62,7 @@ class _Room:
     def _place(self, pod: Object, workload: Workload, lost: str, free: dict[str, list[int]]) -> Counter[str] | None:
         """None if a node takes the pod, whose room is then less; else what is in the way."""
         refusals, needed = self._refused(pod, workload), _needed(pod)
-        apart, reasons = _Apart(pod, lost, self._model), Counter[str]()
+        apart, reasons = _Apart(pod, lost, self._model, self._index), Counter[str]()
         for name, node in self.nodes.items():
             if name == lost:
                 continue
@@ -86,16 +90,13 @@ class _Room:
 class _Apart:
     """The required anti-affinity of a pod to others, which those on the lost node no longer matter for."""
 
-    def __init__(self, pod: Object, lost: str, model: Model) -> None:
+    def __init__(self, pod: Object, lost: str, model: Model, index: TermIndex) -> None:
         self._taken: list[tuple[str, set[str]]] = []
-        affinity = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
-        for term in affinity.get(_REQUIRED) or ():
+        for term in repelling_terms(pod):
             others = (each for each in model.pods if each is not pod and node_of(each) not in ("", lost))
-            same = (each for each in others if each["metadata"].get("namespace") == pod["metadata"].get("namespace"))
-            key, selector = term.get("topologyKey", ""), term.get("labelSelector")
-            nodes = {node_of(each) for each in same if selector_matches(selector, labels_of(each))}
-            domains = {labels_of(model.nodes[node]).get(key) for node in nodes if node in model.nodes}
-            self._taken.append((key, {each for each in domains if each}))
+            nodes = {node_of(each) for each in others if index.matches(term, each)}
+            domains = {labels_of(model.nodes[node]).get(term.topology_key) for node in nodes if node in model.nodes}
+            self._taken.append((term.topology_key, {each for each in domains if each}))
 
     def refuses(self, node: Object) -> bool:
         """Whether a pod that it is to be apart from is in the same domain as the node."""
@@ -144,10 +145,8 @@ def _refusal(pod: Object, node: Object) -> str:
     if not matches_node(pod, node):
         return _LABELS
     taints = (node.get("spec") or {}).get("taints") or ()
-    return _CLOSED if untolerated(pod, taints, _EFFECTS) else ""
+    return _CLOSED if untolerated(pod, taints, CLOSING) else ""
 
 
 def _takes_pods(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    is_ready = all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready")
-    return is_ready and not (node.get("spec") or {}).get("unschedulable")
+    return is_ready(node) and not (node.get("spec") or {}).get("unschedulable")

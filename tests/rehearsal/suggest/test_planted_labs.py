@@ -12,7 +12,7 @@ from chaos.core.verdict import Status as Verdict
 from chaos.engine.load import load
 from chaos.lab.cluster import Cluster
 from chaos.lab.spec import LabSpec, NodeSpec
-from chaos.rehearsal.copies import snapshot_source
+from chaos.rehearsal.copies import read_contents, snapshot_source
 from chaos.rehearsal.forecast.sample import Sample
 from chaos.rehearsal.many import Rehearsals
 from chaos.rehearsal.suggest.document import Suggestion
@@ -144,7 +144,7 @@ def suggested(path: Path, *plants: Plant) -> Suggestion:
         plant(cluster)
         cluster.sim.run_until(cluster.sim.now + 30)
     save(cluster, path)
-    return suggest(SuggestOptions(path, 1, 2, "", 2))
+    return suggest(SuggestOptions(path, read_contents(path), 1, 2, "", 2))
 
 
 @pytest.mark.slow

@@ -27,6 +27,11 @@ def db(*on: str, **spec: Any) -> Part:
     return workload("StatefulSet", "db", on, **spec)
 
 
+def others(*on: str) -> Part:
+    """As web, in another namespace."""
+    return workload("Deployment", "web", on, namespace="other")
+
+
 def cluster(*parts: Part, nodes: Any = NODES, config: Any = None) -> Contents:
     return small(*parts, nodes=nodes, config=config)
 
@@ -59,6 +64,11 @@ APART = {
         "requiredDuringSchedulingIgnoredDuringExecution": [
             {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
         ]
+    }
+}
+APART_FROM_OTHERS = {
+    "podAntiAffinity": {
+        kind: [{**term, "namespaces": ["other"]} for term in terms] for kind, terms in APART["podAntiAffinity"].items()
     }
 }
 IS_W1 = {"key": "kubernetes.io/hostname", "operator": "In", "values": [W1]}
@@ -102,11 +112,15 @@ CASES: list[tuple[WeaknessKind, Contents, dict[str, int], Contents]] = [
      cluster(web())),
     (K.NO_ROOM, cluster(web(affinity=APART)), {"pods": 1, "nodes": 3, "others": 2},
      cluster(web(W1, W2, affinity=APART))),
+    (K.NO_ROOM, cluster(web(W1, affinity=APART_FROM_OTHERS), others(W2, W3)), {"pods": 1, "nodes": 1, "others": 2},
+     cluster(web(W1, affinity=APART_FROM_OTHERS), others(W2))),
     (K.NO_ROOM, cluster(web(W1), nodes=[node(W1), node(W2, taints=[DEDICATED])]), {"pods": 1, "nodes": 1, "others": 1},
      cluster(web(W1, tolerations=[{"key": "team", "operator": "Exists"}]),
              nodes=[node(W1), node(W2, taints=[DEDICATED])])),
     (K.STAYS_FOREVER, cluster(web(tolerations=[UNREACHABLE])), {"replicas": 3},
      cluster(web(tolerations=[{**UNREACHABLE, "tolerationSeconds": 30}]))),
+    (K.STAYS_FOREVER, cluster(web(tolerations=[{"operator": "Exists"}])), {"replicas": 3},
+     cluster(web(tolerations=[{**UNREACHABLE, "operator": "Equal", "value": "another"}]))),
     (K.STAYS_LONG, cluster(web(tolerations=[{**UNREACHABLE, "tolerationSeconds": 600}])),
      {"replicas": 3, "seconds": 600}, cluster(web())),
     (K.BUDGET_BLOCKS, cluster(web(), budget("web", 3, 3)), {"pods": 3, "demanded": 3}, cluster(web(), BUDGET)),

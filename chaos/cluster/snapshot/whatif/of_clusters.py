@@ -7,12 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from chaos.cluster.snapshot.document import Contents, Object, name_of
+from chaos.cluster.snapshot.document import Contents, Object, is_control_plane, name_of
 from chaos.cluster.snapshot.whatif.change import Apply, ChangeError, ChangeKind, node_named, seconds_of
+from chaos.core.labels import HOSTNAME_LABEL
 
 _VALUE = re.compile(r"([+-])(\d{1,3})(?::(.+))?", re.ASCII)
-_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-_HOSTNAME = "kubernetes.io/hostname"
 _VERSION = re.compile(r"v1\.\d{1,3}(\.\d{1,3})?", re.ASCII)
 _OLDEST = 251
 _BY_PRIORITY = "shutdownGracePeriodByPodPriority"
@@ -87,7 +86,7 @@ def _add(contents: Contents, number: int, like: str | None) -> str:
 
 def _copy(contents: Contents, template: Object, name: str) -> None:
     metadata = template["metadata"]
-    labels = {**(metadata.get("labels") or {}), _HOSTNAME: name}
+    labels = {**(metadata.get("labels") or {}), HOSTNAME_LABEL: name}
     new = {**template, "metadata": {**metadata, "name": name, "uid": f"node-{name}", "labels": labels}}
     spec = {key: value for key, value in (template.get("spec") or {}).items() if key != "unschedulable"}
     status = {**(template.get("status") or {}), "conditions": [{"type": "Ready", "status": "True"}]}
@@ -99,11 +98,7 @@ def _copy(contents: Contents, template: Object, name: str) -> None:
 
 def _workers(contents: Contents) -> list[str]:
     """Names of the workers, sorted."""
-    return sorted(
-        name_of(node)
-        for node in contents.of("nodes")
-        if not any(key in (node["metadata"].get("labels") or {}) for key in _CONTROL_PLANE)
-    )
+    return sorted(name_of(node) for node in contents.of("nodes") if not is_control_plane(node))
 
 
 NODES = ChangeKind(
