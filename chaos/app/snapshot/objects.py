@@ -109,29 +109,42 @@ class ObjectCollector:
             self._notes.add_error("events", error, "times to pull and to end are measured without them")
 
     def _read_kind(self, kind: Kind) -> None:
-        projector, damaged = Projector(kind.plural, kind.tree, self._convert), 0
-        self._file.begin(kind.plural)
+        projector = Projector(kind.plural, kind.tree, self._convert)
         try:
-            for raw, restarts in self._items(kind.path):
-                if restarts:
-                    self._restart(kind)
-                    damaged = 0
-                damaged += not self._add(kind, projector, raw)
+            _, damaged = self._read_list(kind.plural, kind.path, projector)
         except NodefallError as error:
             self._errors.append(error)
-            self._file.begin(kind.plural)  # half a list is a wrong cluster
             self._notes.add_error(kind.plural, error, "the copy has none", is_object=True)
             return
         if damaged:
             self._notes.add(kind.plural, f"{damaged} objects cannot be decoded", is_object=True)
         self._notes.add_unknown_fields(kind.plural, projector.unknown)
 
-    def _restart(self, kind: Kind) -> None:
+    def _read_list(self, plural: str, path: str, projector: Projector) -> tuple[int, int]:
+        """Write the objects of a collection. The number of all, and of those that cannot be decoded.
+
+        Raises NodefallError.
+        """
+        number = damaged = 0
+        self._file.begin(plural)
+        try:
+            for raw, restarts in self._items(path):
+                if restarts:
+                    self._restart(plural)
+                    number = damaged = 0
+                number += 1
+                damaged += not self._add(plural, projector, raw)
+        except NodefallError:
+            self._file.begin(plural)  # half a list is a wrong cluster
+            raise
+        return number, damaged
+
+    def _restart(self, plural: str) -> None:
         """Discard what was listed of a kind."""
-        self._file.begin(kind.plural)
-        if kind.plural == "nodes":
+        self._file.begin(plural)
+        if plural == "nodes":
             self.nodes.clear()
-        elif kind.plural == "pods":
+        elif plural == "pods":
             self.measured.forget_pods()
             self._schedulers.clear()
 
@@ -141,7 +154,7 @@ class ObjectCollector:
             for index, raw in enumerate(page.items or ()):
                 yield raw, restarts and index == 0
 
-    def _add(self, kind: Kind, projector: Projector, raw: msgspec.Raw) -> bool:
+    def _add(self, plural: str, projector: Projector, raw: msgspec.Raw) -> bool:
         """Add an object; False if it is none."""
         try:
             obj = _decode_object(raw)
@@ -149,12 +162,12 @@ class ObjectCollector:
             return False
         if not isinstance(obj.get("metadata"), dict) or not obj["metadata"].get("name"):
             return False
-        if kind.plural == "nodes":
+        if plural == "nodes":
             self._add_node(raw)
-        elif kind.plural == "pods":
+        elif plural == "pods":
             self._add_pod(obj)
-        line = {"kind": kind.plural, "object": projector.project(obj)}
-        self._file.add(kind.plural, msgspec.json.encode(line))
+        line = {"kind": plural, "object": projector.project(obj)}
+        self._file.add(plural, msgspec.json.encode(line))
         return True
 
     def _add_node(self, raw: msgspec.Raw) -> None:
@@ -202,21 +215,16 @@ class ObjectCollector:
     def _list(self, path: str, tree: Tree) -> int:
         """Write the objects of a collection; their number, 0 for an unknown kind. Raises NodefallError."""
         plural = path.rpartition("/")[2]
-        projector, number = Projector(plural, tree, self._convert), 0
-        self._file.begin(plural)
+        projector = Projector(plural, tree, self._convert)
         try:
-            for raw, restarts in self._items(path):
-                if restarts:
-                    self._file.begin(plural)
-                number = 1 if restarts else number + 1
-                obj = _decode_object(raw)
-                if isinstance(obj.get("metadata"), dict) and obj["metadata"].get("name"):
-                    self._file.add(plural, msgspec.json.encode({"kind": plural, "object": projector.project(obj)}))
-        except (NodefallError, *DECODE_ERRORS) as error:
-            self._file.begin(plural)  # half a list is a wrong cluster
-            if not isinstance(error, KubeRejected) or error.status != 404:
+            number, damaged = self._read_list(plural, path, projector)
+        except KubeRejected as error:
+            if error.status != 404:
                 raise
             return 0
+        if damaged:
+            self._file.begin(plural)
+            raise NodefallError(f"{damaged} objects of {plural} cannot be decoded")
         self._notes.add_unknown_fields(plural, projector.unknown)
         return number
 
