@@ -45,9 +45,13 @@ def run_bounded(
         start_new_session=has_own_session,
     )
     pipes = {pipe.fileno(): pipe for pipe in (process.stdout, process.stderr) if pipe}
+    deadline = monotonic() + timeout
     try:
-        outputs = _read(argv, {number: bytearray() for number in pipes}, timeout, limit)
-        process.wait(max(timeout, 1.0))
+        outputs = _read({number: bytearray() for number in pipes}, deadline, limit)
+        process.wait(max(deadline - monotonic(), 0.1))  # it has closed its outputs
+    except (subprocess.TimeoutExpired, TimeoutError) as error:
+        _kill(process, is_group=has_own_session)
+        raise subprocess.TimeoutExpired(argv, timeout) from error
     except BaseException:
         _kill(process, is_group=has_own_session)
         raise
@@ -58,16 +62,16 @@ def run_bounded(
     return subprocess.CompletedProcess(argv, process.returncode, stdout, b"".join(stderr))
 
 
-def _read(argv: Sequence[str], outputs: dict[int, bytearray], timeout: float, limit: int) -> list[bytearray]:
-    """Read all pipes to their ends. Raises TimeoutExpired, TooMuchOutput."""
-    deadline, poll = monotonic() + timeout, select.poll()  # select() refuses file descriptors from 1024 on
+def _read(outputs: dict[int, bytearray], deadline: float, limit: int) -> list[bytearray]:
+    """Read all pipes to their ends. Raises TimeoutError, TooMuchOutput."""
+    poll = select.poll()  # select() refuses file descriptors from 1024 on
     for number in outputs:
         poll.register(number, select.POLLIN)
     still_open = len(outputs)
     while still_open:
         remaining = deadline - monotonic()
         if remaining <= 0:
-            raise subprocess.TimeoutExpired(argv, timeout)
+            raise TimeoutError
         for number, _ in poll.poll(remaining * 1000):
             chunk = os.read(number, _CHUNK)
             outputs[number] += chunk
