@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from chaos.cluster.observers.plugin import KIND as OBSERVER
 from chaos.core.blame import Kind
@@ -13,10 +11,9 @@ from chaos.core.outside import Origin
 from chaos.core.plugin_kinds import ACTION, ASSERTION, FACT, POWER, TRANSPORT
 from chaos.core.registry import Group
 from chaos.engine.preflight.check import KIND as CHECK
-from chaos.machines.driver import PowerDriver
 from chaos.reports.run.renderer import KIND as RENDERER
 from chaos.testing.action import describe_breaches
-from chaos.testing.plugins import assertion_breaches
+from chaos.testing.plugins import assertion_breaches, power_breaches, renderer_breaches
 
 KINDS: dict[str, Kind] = {
     Group.ACTIONS: ACTION,
@@ -44,20 +41,11 @@ def installed_breaches(origin: Origin, plugin: Any) -> list[str]:
     return [f"{KINDS[origin.group].name} {name}: {breach}" for breach in _breaches(origin.group, plugin)]
 
 
-def _breaches(group: str, plugin: Any) -> Iterator[str]:
+def _breaches(group: str, plugin: Any) -> list[str]:
     if group in (Group.ACTIONS, Group.WINDOWS_ACTIONS):
-        yield from describe_breaches(plugin)
-    elif group == Group.ASSERTIONS:
-        yield from assertion_breaches(plugin)
-    elif group == Group.POWER:
-        yield from _power_breaches(plugin)
-    elif group == Group.RENDERERS and Path(plugin.file).name != plugin.file:
-        yield f"its file {plugin.file!r} is no name of a file"
-
-
-def _power_breaches(driver: PowerDriver) -> Iterator[str]:
-    kind = driver.settings.model_fields.get("kind")
-    if kind is None or get_args(kind.annotation) != (driver.name,):
-        yield "kind of its settings is not a Literal of the driver's name"
-    if driver.settings.model_config.get("extra") != "forbid":
-        yield "its settings take unknown keys: derive them from chaos.extend.power.PowerSettings"
+        return list(describe_breaches(plugin))
+    if group == Group.ASSERTIONS:
+        return assertion_breaches(plugin)
+    if group == Group.POWER:
+        return power_breaches(plugin)
+    return renderer_breaches(plugin) if group == Group.RENDERERS else []
