@@ -156,7 +156,7 @@ def check_id(day: str) -> None:
 
 
 def check_report_url(url: str) -> None:
-    """Raises UsageError for a base of links to reports that is none."""
+    """Raises UsageError if links to reports cannot begin with this URL."""
     if url and not re.fullmatch(REPORT_URL, url):
         raise UsageError(f"--report-url {url!r}: not a URL of http or https without a query")
 

@@ -1,4 +1,4 @@
-"""The plug-ins of other distributions: a list, and a check of their contract."""
+"""Lists the plug-ins of other distributions, and checks whether they keep their contract."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def new_command(list_names: bool, kind: str | None, directory: Path | None, **op
         from chaos.cli.setup.new_plugin import create_plugin
 
         if not kind or not directory or options["file"] != Path("plugin"):
-            raise click.UsageError("a plug-in is written by: nodefall new plugin --kind KIND DIR")
+            raise click.UsageError("to write a plug-in, run: nodefall new plugin --kind KIND DIR")
         create_plugin(kind, directory)
         return
     if list_names:
