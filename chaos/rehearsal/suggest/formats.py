@@ -25,7 +25,7 @@ from chaos.reports.tables import (
 
 _SHOWN = 20  # lines on a terminal
 _BADGES = {Status.CONFIRMED: "violated", Status.NOT_SEEN: "held", Status.NOT_REHEARSED: "inconclusive"}
-_WORDS = View.TEXT | View.MARKDOWN
+_LOSE = {True: "workload loses something", False: "workloads lose something"}
 
 
 def _short(risk: Risk, event: Event) -> str:
@@ -49,7 +49,7 @@ RISKS: Columns[Risk] = (
     Column("Shutdown", lambda risk: _short(risk, Event.POWEROFF), is_named=True),
     Column("Power cut", lambda risk: _short(risk, Event.POWER_CUT), is_named=True),
     Column("Evidence", lambda risk: risk.sentence, views=View.HTML | View.MARKDOWN),
-    Column("Why", lambda risk: " ".join(risk.because), views=View.HTML | View.MARKDOWN),
+    Column("Why", lambda risk: " ".join(risk.because), "p", within="Evidence", views=View.HTML | View.MARKDOWN),
     Column("What would help", lambda risk: risk.help, views=View.HTML | View.MARKDOWN),
 )
 WEAKNESSES: Columns[Checked] = (
@@ -117,7 +117,7 @@ def suggestion_page(found: Suggestion) -> str:
     """The whole document, ending in a newline."""
     confirmed = sum(each.status is Status.CONFIRMED for each in found.weaknesses)
     cards = [
-        (str(len(found.risks)), "workloads lose something", "bad" if found.risks else "good"),
+        (str(len(found.risks)), _LOSE[len(found.risks) == 1], "bad" if found.risks else "good"),
         (f"{confirmed} of {len(found.weaknesses)}", "weaknesses confirmed", "bad" if confirmed else "good"),
         (str(found.runs), "rehearsals", "good"),
     ]
@@ -128,7 +128,7 @@ def suggestion_page(found: Suggestion) -> str:
         found=found,
         about=about(found),
         cards=cards,
-        risks=page_table(RISKS, found.risks, "What is lost, the worst first", "stacked"),
+        risks=page_table(RISKS, found.risks, "What is lost, the worst first", "stacked risks"),
         weaknesses=page_table(WEAKNESSES, found.weaknesses, "What the snapshot shows", "stacked"),
         experiments=page_table(EXPERIMENTS, found.experiments, "Experiments, the gentlest first", "stacked"),
         groups=page_table(GROUPS, found.groups, "Nodes that are alike", "stacked"),
